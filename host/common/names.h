@@ -32,6 +32,18 @@ constexpr const char* activation_name(int32_t activation) {
   }
 }
 
+constexpr const char* linear_activation_name(int32_t activation) {
+  switch (activation) {
+    case DUALGEMM_LINEAR_ACTIVATION_NONE: return "NONE";
+    case DUALGEMM_LINEAR_ACTIVATION_SILU: return "SILU";
+    case DUALGEMM_LINEAR_ACTIVATION_GELU_TANH: return "GELU_TANH";
+    case DUALGEMM_LINEAR_ACTIVATION_GELU_ERF: return "GELU_ERF";
+    case DUALGEMM_LINEAR_ACTIVATION_RELU: return "RELU";
+    case DUALGEMM_LINEAR_ACTIVATION_RELU2: return "RELU2";
+    default: return "unknown";
+  }
+}
+
 constexpr const char* group_mode_name(int32_t mode) {
   switch (mode) {
     case DUALGEMM_GROUP_NONE: return "NONE";

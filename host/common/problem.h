@@ -72,7 +72,8 @@ class GivenTensors {
 };
 
 // The tensors that a kernel reads are listed in the order in which they are checked. The first six have to be
-// given, but for factors of an A that has none; Params has maps of them in this order.
+// given, but for factors of an A that has none, and the second B of one product; Params has maps of them in
+// this order.
 enum Input {
   kA,
   kB1,
@@ -87,6 +88,7 @@ enum Input {
   kBias1,
   kBias2,
   kCRowScale,
+  kCAdd,
   kCGlobalScale,
   kRowsOfGroups,
   kInputs
@@ -105,7 +107,9 @@ struct GeneralRequest {
 struct Problem {
   dualgemm_args_t args;  // as passed, younger fields than the caller's at their defaults
   CType a_type, c_type;
-  ActivationKind activation;
+  int32_t products;                    // 2, or 1
+  ActivationKind activation;           // of two products
+  LinearActivation linear_activation;  // of one
   GeneralRequest general_request;
   int32_t problems;  // of the batch, or groups: as many B1, B2, SFB1, SFB2 there are
   bool empty;        // M == 0 or N == 0: succeed without looking any further

@@ -13,6 +13,8 @@
  * pages of the manual: formulas, drawings of layouts, batches and groups, the promise of every flag. Here each
  * function and field says what it takes.
  *
+ * A launch may also compute one product alone, C = f(alpha1 * A * B1^T), for every other linear layer.
+ *
  * For all functions: pointers in argument structures are device pointers, "host" says otherwise; nothing is
  * allocated or synchronised; several threads may call at once. A function that returns a status leaves every
  * output untouched unless that is SUCCESS, and dualgemm_last_error() then names the argument and its value.
@@ -127,6 +129,17 @@ typedef enum {
   DUALGEMM_ACTIVATION_SITU = 6,
   DUALGEMM_ACTIVATION_MAX_ENUM = 0x7fffffff
 } dualgemm_activation_t;
+
+/* What becomes of the one product x of a launch with products = 1. */
+typedef enum {
+  DUALGEMM_LINEAR_ACTIVATION_NONE = 0, /* x */
+  DUALGEMM_LINEAR_ACTIVATION_SILU = 1, /* x * sigmoid(x) */
+  DUALGEMM_LINEAR_ACTIVATION_GELU_TANH = 2, /* x * sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)) */
+  DUALGEMM_LINEAR_ACTIVATION_GELU_ERF = 3,  /* x * (1 + erf(x / sqrt(2))) / 2 */
+  DUALGEMM_LINEAR_ACTIVATION_RELU = 4,      /* max(x, 0) */
+  DUALGEMM_LINEAR_ACTIVATION_RELU2 = 5,     /* max(x, 0)^2 */
+  DUALGEMM_LINEAR_ACTIVATION_MAX_ENUM = 0x7fffffff
+} dualgemm_linear_activation_t;
 
 /* dualgemm_args_t.flags */
 enum {
@@ -243,6 +256,16 @@ typedef struct dualgemm_args {
      alone, NOT_SUPPORTED elsewhere */
   int32_t a_dtype;
   int32_t reserved3; /* 0 */
+  /* Since 0.3.0. Products of A: 2 (or 0), or 1:
+         C = linear_activation(alpha1 * a_row_scale[m] * A * B1^T + bias1[n]) * c_row_scale[m] + c_add
+     What belongs to the second product, and the activation of two, keep their defaults then. */
+  int32_t products;
+  int32_t linear_activation; /* dualgemm_linear_activation_t, default NONE; with products = 1 */
+  /* Optional [m, n] of c_dtype, which is BF16, FP16 or FP32; 16-byte aligned; with products = 1. It may be C
+     itself, with C's pitch and stride, and overlaps C in no other way. Pitch and stride are those of an output;
+     0 = compact. */
+  const void* c_add;
+  int64_t ld_c_add, batch_stride_c_add;
 } dualgemm_args_t;
 
 /* Sets defaults: a plain SwiGLU with BF16 output, compact tensors, alpha1 = alpha2 = 1, every pointer NULL.
@@ -263,6 +286,13 @@ DUALGEMM_API dualgemm_status_t dualgemm_launch(const void* a, const void* b1, co
                                                int32_t n, int32_t k, float alpha1, float alpha2,
                                                dualgemm_dtype_t c_dtype,
                                                dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
+
+/* One product, C = alpha * A * B^T, of one problem: B [n, k] and sfb are b1 and sfb1 of a launch with products
+ * = 1. All else is as for dualgemm_launch. Since 0.3.0. */
+DUALGEMM_API dualgemm_status_t dualgemm_launch_linear(const void* a, const void* b, const void* sfa,
+                                                      const void* sfb, void* c, int32_t m, int32_t n,
+                                                      int32_t k, float alpha, dualgemm_dtype_t c_dtype,
+                                                      dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 
 /* The same with everything a launch can be told. */
 DUALGEMM_API dualgemm_status_t dualgemm_launch_ex(const dualgemm_args_t* args,
@@ -340,6 +370,8 @@ typedef struct dualgemm_instance_info {
   int32_t cc_major;               /* compute capability that it is for: 9 (9.0), 10 (10.x) */
   int32_t a_dtype;                /* dualgemm_dtype_t: NVFP4, BF16 or FP16 */
   int32_t reserved0;              /* 0 */
+  int32_t products;               /* 2, or 1: for launches with products = 1. Since 0.3.0 */
+  int32_t reserved1;              /* 0 */
 } dualgemm_instance_info_t;
 
 /* Sets the size, and all else to 0. */

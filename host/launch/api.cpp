@@ -119,6 +119,25 @@ dualgemm_status_t dualgemm_launch(const void* a, const void* b1, const void* b2,
   return launch(&args, stream);
 }
 
+dualgemm_status_t dualgemm_launch_linear(const void* a, const void* b, const void* sfa, const void* sfb,
+                                         void* c, int32_t m, int32_t n, int32_t k, float alpha,
+                                         dualgemm_dtype_t c_dtype, dualgemm_stream_t stream) noexcept {
+  clear_last_error();
+  dualgemm_args_t args = default_args();
+  args.products = 1;
+  args.a = a;
+  args.b1 = b;
+  args.sfa = sfa;
+  args.sfb1 = sfb;
+  args.c = c;
+  args.m = m;
+  args.n = n;
+  args.k = k;
+  args.alpha1 = alpha;
+  args.c_dtype = static_cast<int32_t>(c_dtype);
+  return launch(&args, stream);
+}
+
 dualgemm_status_t dualgemm_launch_ex(const dualgemm_args_t* args, dualgemm_stream_t stream) noexcept {
   clear_last_error();
   return launch(args, stream);
@@ -209,6 +228,7 @@ dualgemm_status_t dualgemm_instance_info(int32_t id, dualgemm_instance_info_t* i
   known.general = instance.epilogue.general;
   known.cc_major = limits_of(plan.arch).cc_major;
   known.a_dtype = static_cast<int32_t>(plan.a_type);
+  known.products = plan.mma.products;
   write_structure(kInfoStructure, &known, info);
   return DUALGEMM_STATUS_SUCCESS;
 }

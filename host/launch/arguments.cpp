@@ -33,6 +33,13 @@ static_assert(DUALGEMM_ACTIVATION_SWIGLU == static_cast<int>(ActivationKind::kSw
               DUALGEMM_ACTIVATION_SWIGLU_STEP == static_cast<int>(ActivationKind::kSwigluStep) &&
               DUALGEMM_ACTIVATION_SITU == static_cast<int>(ActivationKind::kSitu) &&
               DUALGEMM_ACTIVATION_SITU + 1 == kActivations);
+static_assert(DUALGEMM_LINEAR_ACTIVATION_NONE == static_cast<int>(LinearActivation::kNone) &&
+              DUALGEMM_LINEAR_ACTIVATION_SILU == static_cast<int>(LinearActivation::kSilu) &&
+              DUALGEMM_LINEAR_ACTIVATION_GELU_TANH == static_cast<int>(LinearActivation::kGeluTanh) &&
+              DUALGEMM_LINEAR_ACTIVATION_GELU_ERF == static_cast<int>(LinearActivation::kGeluErf) &&
+              DUALGEMM_LINEAR_ACTIVATION_RELU == static_cast<int>(LinearActivation::kRelu) &&
+              DUALGEMM_LINEAR_ACTIVATION_RELU2 == static_cast<int>(LinearActivation::kRelu2) &&
+              DUALGEMM_LINEAR_ACTIVATION_RELU2 + 1 == kLinearActivations);
 
 int32_t bits_of(int32_t dtype) {
   switch (dtype) {
@@ -84,7 +91,8 @@ void describe_inputs(Problem& p) {
       matrix(x.k, bits_of(x.a_dtype), {"a", "lda", "batch_stride_a", x.a, own, x.batch_stride_a, x.m, x.lda});
   const auto operand = [&x](const Tensor& t) { return matrix(x.k, bits_of(DUALGEMM_DTYPE_NVFP4), t); };
   in[kB1] = operand({"b1", "ldb1", "batch_stride_b1", x.b1, all, x.batch_stride_b1, x.n, x.ldb1});
-  in[kB2] = operand({"b2", "ldb2", "batch_stride_b2", x.b2, all, x.batch_stride_b2, x.n, x.ldb2});
+  if (p.products == 2)
+    in[kB2] = operand({"b2", "ldb2", "batch_stride_b2", x.b2, all, x.batch_stride_b2, x.n, x.ldb2});
 
   const auto factors = [&x](const Tensor& t) { return scale_factors(x.k, t); };
   if (p.packed_a()) {
@@ -93,7 +101,8 @@ void describe_inputs(Problem& p) {
       in[kSfa].most_rows = (x.m + int64_t{kSfAtomRows - 1} * p.groups_with_rows()) / kSfAtomRows;
   }
   in[kSfb1] = factors({"sfb1", nullptr, "batch_stride_sfb1", x.sfb1, all, x.batch_stride_sfb1, sfb_blocks});
-  in[kSfb2] = factors({"sfb2", nullptr, "batch_stride_sfb2", x.sfb2, all, x.batch_stride_sfb2, sfb_blocks});
+  if (p.products == 2)
+    in[kSfb2] = factors({"sfb2", nullptr, "batch_stride_sfb2", x.sfb2, all, x.batch_stride_sfb2, sfb_blocks});
 
   // Numbers and biases have one for all problems where their stride is 0.
   const auto alike = [all](int64_t stride) { return stride == 0 ? 1 : all; };
@@ -126,6 +135,10 @@ void describe_inputs(Problem& p) {
   if (x.c_row_scale)
     in[kCRowScale] = row_scale(
         {"c_row_scale", nullptr, "batch_stride_c_row_scale", x.c_row_scale, own, x.batch_stride_c_row_scale});
+  if (x.c_add)
+    in[kCAdd] = matrix(
+        x.n, bits_of(x.c_dtype),
+        {"c_add", "ld_c_add", "batch_stride_c_add", x.c_add, own, x.batch_stride_c_add, x.m, x.ld_c_add});
   if (x.group_rows)
     in[kRowsOfGroups] = vector(x.groups + (p.group_offsets() ? 1 : 0), kNumberBits,
                                {"group_rows", nullptr, nullptr, x.group_rows, 1});
@@ -174,6 +187,9 @@ GeneralRequest general_request(const dualgemm_args_t& x) {
       {{"c_row_scale", 0, x.c_row_scale}, x.c_row_scale != nullptr},
       {{"amax_out", 0, x.amax_out}, x.amax_out != nullptr},
       {{"d1", 0, x.d1}, x.d1 != nullptr},
+      {{"linear_activation", static_cast<double>(x.linear_activation)},
+       x.linear_activation != plain.linear_activation},
+      {{"c_add", 0, x.c_add}, x.c_add != nullptr},
       {{"flags", static_cast<double>(x.flags)}, (x.flags & DUALGEMM_FLAG_EXACT_ACT) != 0},
   };
   for (const auto& [request, made] : requests)
@@ -217,7 +233,9 @@ void describe(Problem& p) {
   const dualgemm_args_t& args = p.args;
   p.a_type = static_cast<CType>(args.a_dtype);
   p.c_type = static_cast<CType>(args.c_dtype);
+  p.products = args.products == 1 ? 1 : 2;
   p.activation = static_cast<ActivationKind>(args.activation);
+  p.linear_activation = static_cast<LinearActivation>(args.linear_activation);
   p.general_request = general_request(args);
   p.problems = p.grouped() ? args.groups : std::max(args.batch, 1);
   p.empty = args.m == 0 || args.n == 0;

@@ -121,7 +121,10 @@ dualgemm_status_t fail_none(const Problem& problem, const InstanceKind& kind, co
   const dualgemm_args_t& args = problem.args;
   Text<256> asked;
   asked.add("c_dtype=%" PRId32 " (%s), %s, group_mode=%" PRId32 " (%s): ", args.c_dtype,
-            dtype_name(args.c_dtype), problem.general() ? "general epilogue" : "plain SwiGLU",
+            dtype_name(args.c_dtype),
+            problem.general()       ? "general epilogue"
+            : problem.products == 1 ? "plain product"
+                                    : "plain SwiGLU",
             args.group_mode, group_mode_name(args.group_mode));
   const char* const capability = limits_of(kind.arch).capability;
   const bool any = !instances_of(kind, problem.grouped()).empty();
@@ -137,14 +140,31 @@ dualgemm_status_t fail_none(const Problem& problem, const InstanceKind& kind, co
               capability, machine.sms);
 }
 
+// Returns the activation of two products that takes as much as this one does: its gate is the same function,
+// or as cheap.
+ActivationKind function_of(LinearActivation activation) {
+  switch (activation) {
+    case LinearActivation::kSilu: return ActivationKind::kSwiglu;
+    case LinearActivation::kGeluTanh: return ActivationKind::kGegluTanh;
+    case LinearActivation::kGeluErf: return ActivationKind::kGegluErf;
+    default: return ActivationKind::kReglu;
+  }
+}
+
 }  // namespace
 
 Shape shape_of(const Problem& problem) {
   const dualgemm_args_t& args = problem.args;
-  Shape shape = {
-      args.m, args.n, args.k, problem.problems, problem.grouped(), problem.c_type, problem.activation};
+  Shape shape = {args.m,
+                 args.n,
+                 args.k,
+                 problem.problems,
+                 problem.grouped(),
+                 problem.c_type,
+                 problem.products == 1 ? function_of(problem.linear_activation) : problem.activation};
   const Tensor &d1 = problem.outputs[kD1], &d2 = problem.outputs[kD2];
-  if (d1.given()) shape.d_bits = d1.bits + d2.bits;
+  shape.d_bits = (d1.given() ? d1.bits : 0) + (d2.given() ? d2.bits : 0);
+  shape.c_add = args.c_add != nullptr;
   shape.biases = (args.bias1 ? 1 : 0) + (args.bias2 ? 1 : 0);
   shape.a_row_scale = args.a_row_scale != nullptr;
   shape.c_row_scale = args.c_row_scale != nullptr;
@@ -184,7 +204,7 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
   *index = answer({kind, shape, machine, allowed});
   // A general instance computes what plain ones do, where none of those runs on the device.
   if (*index < 0 && !kind.general)
-    *index = answer({{kind.arch, kind.c_type, true, kind.a_type}, shape, machine, allowed});
+    *index = answer({{kind.arch, kind.c_type, true, kind.a_type, kind.products}, shape, machine, allowed});
   return *index >= 0 ? check_tiles(problem, instance(*index)) : fail_none(problem, kind, machine);
 }
 

@@ -30,7 +30,7 @@ GeneralParams general_params(const Problem& problem) {
   general.bias2 = in[kBias2].base;
   general.bias_stride = in[kBias1].shared_stride();
   general.bias_type = args.bias_dtype;
-  general.activation = args.activation;
+  general.activation = problem.products == 1 ? args.linear_activation : args.activation;
   general.exact = (args.flags & DUALGEMM_FLAG_EXACT_ACT) != 0 ? 1 : 0;
   general.swiglu_alpha = args.swiglu_alpha;
   general.swiglu_beta = args.swiglu_beta;

@@ -39,6 +39,8 @@ class Activation {
   double operator()(double g, double u) const {
     return in_range(exact_ ? f(g) * h(u) : in_range(f(g)) * in_range(h(u)));
   }
+  // Returns f(x) of a launch with one product.
+  double operator()(double x) const { return in_range(linear(x)); }
 
  private:
   // A launch's powers and reciprocals below the smallest normal float are zero.
@@ -55,11 +57,24 @@ class Activation {
   static double gated(double x, double sigmoid) { return sigmoid == 0 ? 0 : x * sigmoid; }
   static double bounded(double x, double bound) { return bound * std::tanh(x / bound); }
 
+  static double tanh_argument(double x) {
+    return 2 * std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+  }
+
+  double linear(double x) const {
+    switch (args_.linear_activation) {
+      case DUALGEMM_LINEAR_ACTIVATION_SILU: return gated(x, sigmoid(x));
+      case DUALGEMM_LINEAR_ACTIVATION_GELU_TANH: return gated(x, sigmoid(tanh_argument(x)));
+      case DUALGEMM_LINEAR_ACTIVATION_GELU_ERF: return gated(x, normal(x));
+      case DUALGEMM_LINEAR_ACTIVATION_RELU: return larger(x, 0);
+      case DUALGEMM_LINEAR_ACTIVATION_RELU2: return larger(x, 0) * larger(x, 0);
+      default: return x;
+    }
+  }
   double f(double g) const {
     const double alpha = args_.swiglu_alpha, limit = args_.swiglu_limit;
     switch (args_.activation) {
-      case DUALGEMM_ACTIVATION_GEGLU_TANH:
-        return gated(g, sigmoid(2 * std::sqrt(2 / std::numbers::pi) * (g + 0.044715 * g * g * g)));
+      case DUALGEMM_ACTIVATION_GEGLU_TANH: return gated(g, sigmoid(tanh_argument(g)));
       case DUALGEMM_ACTIVATION_GEGLU_ERF: return gated(g, normal(g));
       case DUALGEMM_ACTIVATION_REGLU: return larger(g, 0);
       case DUALGEMM_ACTIVATION_GLU: return sigmoid(g);
@@ -176,18 +191,25 @@ class Reference {
     return use.matrix * t.shared_stride() + (int64_t{use.first} + row) * t.pitch + column;
   }
 
+  // Returns f(g) * h(u), or f(x) of one product, after storing what the activation takes.
+  double activated(const RowsInUse& use, int32_t row, int32_t column) const {
+    const double g = before(use, row, column, false);
+    if (args_.d1) store_nearest(args_.d_dtype, args_.d1, element(p_.outputs[kD1], use, row, column), g);
+    if (p_.products == 1) return args_.k > 0 ? activation_(g) : 0;
+    const double u = before(use, row, column, true);
+    if (args_.d2) store_nearest(args_.d_dtype, args_.d2, element(p_.outputs[kD2], use, row, column), u);
+    return args_.k > 0 ? activation_(g, u) : 0;
+  }
+
   // Computes up to sixteen elements of a row, which share a factor where C is NVFP4.
   void compute(const RowsInUse& use, int32_t row, int32_t first) const {
     const int32_t columns = std::min(kSfBlock, args_.n - first);
     double y[kSfBlock];
     for (int32_t i = 0; i < columns; ++i) {
-      const double g = before(use, row, first + i, false), u = before(use, row, first + i, true);
-      if (args_.d1) {
-        store_nearest(args_.d_dtype, args_.d1, element(p_.outputs[kD1], use, row, first + i), g);
-        store_nearest(args_.d_dtype, args_.d2, element(p_.outputs[kD2], use, row, first + i), u);
-      }
-      y[i] = args_.k > 0 ? activation_(g, u) : 0;
+      y[i] = activated(use, row, first + i);
       if (p_.inputs[kCRowScale].given()) y[i] = in_range(y[i] * of_row(kCRowScale, use, row));
+      if (const Tensor& added = p_.inputs[kCAdd]; added.given())
+        y[i] = in_range(y[i] + float_of(args_.c_dtype, added.base, element(added, use, row, first + i)));
       if (args_.amax_out && args_.k > 0)
         *args_.amax_out = static_cast<float>(larger(*args_.amax_out, std::fabs(y[i])));
       if (y_) y_[(int64_t{use.matrix} * args_.m + use.first + row) * args_.n + first + i] = y[i];

@@ -30,6 +30,9 @@ dualgemm_status_t check_without_k(const Problem& problem) {
                 "k=0: must be above 0 with group_mode=%" PRId32
                 " (%s): outputs are filled with zeros then, and only the device knows their rows",
                 args.group_mode, group_mode_name(args.group_mode));
+  if (args.c_add)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "k=0: must be above 0 with c_add=%p: outputs are filled with zeros then", args.c_add);
   if (args.bias1 || args.bias2)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
                 "k=0: must be above 0 with bias1=%s, bias2=%s: outputs are filled with zeros then, which is "
@@ -75,6 +78,10 @@ dualgemm_status_t check_instance(const Problem& problem) {
                 "instance_id=%" PRId32 ": %s reads a_dtype=%" PRId32 " (%s), not a_dtype=%" PRId32 " (%s)",
                 id, instance.name, read, dtype_name(read), args.a_dtype, dtype_name(args.a_dtype));
   }
+  if (instance.plan.mma.products != problem.products)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "instance_id=%" PRId32 ": %s computes products=%" PRId32 ", not products=%" PRId32, id,
+                instance.name, instance.plan.mma.products, problem.products);
   if (!instance.epilogue.output(problem.c_type)) {
     const auto written = static_cast<int32_t>(instance.epilogue.outputs[0].type);
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
@@ -83,8 +90,9 @@ dualgemm_status_t check_instance(const Problem& problem) {
   }
   if (problem.general() && !instance.epilogue.general)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                "instance_id=%" PRId32 ": %s computes a plain SwiGLU and nothing else, not what %s asks for",
-                id, instance.name, text_of(problem.general_request).get());
+                "instance_id=%" PRId32 ": %s computes a plain %s and nothing else, not what %s asks for", id,
+                instance.name, problem.products == 1 ? "product" : "SwiGLU",
+                text_of(problem.general_request).get());
   if (instance.plan.tile.grouped != problem.grouped())
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
                 "instance_id=%" PRId32 ": %s is for launches %s a group_mode, not for group_mode=%" PRId32

@@ -41,6 +41,8 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
     int32_t last;
   } kEnums[] = {
       {"activation", &dualgemm_args_t::activation, DUALGEMM_ACTIVATION_SITU},
+      {"products", &dualgemm_args_t::products, 2},
+      {"linear_activation", &dualgemm_args_t::linear_activation, DUALGEMM_LINEAR_ACTIVATION_RELU2},
       {"c_dtype", &dualgemm_args_t::c_dtype, DUALGEMM_DTYPE_FP8_E4M3},
       {"d_dtype", &dualgemm_args_t::d_dtype, DUALGEMM_DTYPE_FP32},
       {"group_mode", &dualgemm_args_t::group_mode, DUALGEMM_GROUP_MASKED},
@@ -70,6 +72,20 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
   for (const auto& r : reserved)
     if (r.value != 0)
       return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must be 0", r.name, r.value);
+  return kOk;
+}
+
+// Numbers that belong to the other number of products keep their defaults.
+dualgemm_status_t check_products(const dualgemm_args_t& args) {
+  if (args.products != 1 && args.linear_activation != 0)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "linear_activation=%" PRId32 " (%s): must be 0 (%s) unless products is 1",
+                args.linear_activation, linear_activation_name(args.linear_activation),
+                linear_activation_name(0));
+  if (args.products == 1 && args.activation != 0)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "activation=%" PRId32 " (%s): must be 0 with products=1, which takes linear_activation",
+                args.activation, activation_name(args.activation));
   return kOk;
 }
 
@@ -111,8 +127,10 @@ constexpr Range kEncode{[](float x) { return x > 0 && x <= std::numeric_limits<f
 constexpr Range kBound{[](float x) { return x > 0 && std::isnormal(x); }, "finite, normal and above 0"};
 
 bool always(const dualgemm_args_t&) { return true; }
+bool of_two_products(const dualgemm_args_t& args) { return args.products != 1; }
 bool is_swiglu(const dualgemm_args_t& args) {
-  return args.activation == DUALGEMM_ACTIVATION_SWIGLU || args.activation == DUALGEMM_ACTIVATION_SWIGLU_STEP;
+  return of_two_products(args) && (args.activation == DUALGEMM_ACTIVATION_SWIGLU ||
+                                   args.activation == DUALGEMM_ACTIVATION_SWIGLU_STEP);
 }
 bool is_situ(const dualgemm_args_t& args) { return args.activation == DUALGEMM_ACTIVATION_SITU; }
 bool encodes(const dualgemm_args_t& args) {
@@ -130,7 +148,7 @@ dualgemm_status_t check_parameters(const dualgemm_args_t& args) {
     const char* rule;
   } kParameters[] = {
       {"alpha1", &dualgemm_args_t::alpha1, kFinite, always, nullptr},
-      {"alpha2", &dualgemm_args_t::alpha2, kFinite, always, nullptr},
+      {"alpha2", &dualgemm_args_t::alpha2, kFinite, of_two_products, "1 with products=1"},
       {"swiglu_alpha", &dualgemm_args_t::swiglu_alpha, kExponent, is_swiglu,
        "1 unless activation is SWIGLU or SWIGLU_STEP"},
       {"swiglu_beta", &dualgemm_args_t::swiglu_beta, kFinite, is_swiglu,
@@ -171,6 +189,7 @@ dualgemm_status_t check_numbers(const dualgemm_args_t& args) {
       return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must not be negative", c.name,
                   args.*c.value);
   if (auto status = check_groups(args)) return status;
+  if (auto status = check_products(args)) return status;
   return check_parameters(args);
 }
 
@@ -199,10 +218,31 @@ dualgemm_status_t check_shape(const dualgemm_args_t& args) {
   return kOk;
 }
 
+// One product has no second B, and nothing that belongs to it.
+dualgemm_status_t check_second_absent(const dualgemm_args_t& args) {
+  const struct {
+    const char* name;
+    const void* pointer;
+  } second[] = {{"b2", args.b2},
+                {"sfb2", args.sfb2},
+                {"alpha2_dev", args.alpha2_dev},
+                {"bias2", args.bias2},
+                {"d2", args.d2}};
+  for (const auto& s : second)
+    if (s.pointer)
+      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%p: must be NULL with products=1", s.name, s.pointer);
+  if (args.c_add && encodes(args))
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "c_add=%p: must be NULL with c_dtype=%" PRId32 " (%s)",
+                args.c_add, args.c_dtype, dtype_name(args.c_dtype));
+  return kOk;
+}
+
 dualgemm_status_t check_pointers_present(const Problem& problem) {
   const dualgemm_args_t& args = problem.args;
   for (const Tensor& input : std::span(problem.inputs, args.k > 0 ? size_t{kMaps} : 0)) {
     if (&input == &problem.inputs[kSfa] && !problem.packed_a()) continue;
+    if (problem.products == 1 && (&input == &problem.inputs[kB2] || &input == &problem.inputs[kSfb2]))
+      continue;
     if (!input.given())
       return fail(DUALGEMM_STATUS_NULL_POINTER, "%s=NULL: must be a device pointer", input.name);
   }
@@ -227,6 +267,9 @@ dualgemm_status_t check_pointers_present(const Problem& problem) {
   if (!problem.grouped() && args.group_rows)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "group_rows=%p: must be NULL without a group_mode",
                 static_cast<const void*>(args.group_rows));
+  if (problem.products == 1) return check_second_absent(args);
+  if (args.c_add)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "c_add=%p: must be NULL unless products is 1", args.c_add);
   if (!args.d1 != !args.d2)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "d1=%s, d2=%s: set both or none", pointer_text(args.d1).get(),
                 pointer_text(args.d2).get());
@@ -244,6 +287,12 @@ dualgemm_status_t check_absent(const dualgemm_args_t& args) {
   } kParts[] = {
       {"batch_stride_sfa", &Args::batch_stride_sfa,
        [](const Args& x) { return x.a_dtype == DUALGEMM_DTYPE_NVFP4; }, "a_dtype is not NVFP4"},
+      {"ldb2", &Args::ldb2, of_two_products, "products is 1"},
+      {"batch_stride_b2", &Args::batch_stride_b2, of_two_products, "products is 1"},
+      {"batch_stride_sfb2", &Args::batch_stride_sfb2, of_two_products, "products is 1"},
+      {"ld_c_add", &Args::ld_c_add, [](const Args& x) { return x.c_add != nullptr; }, "c_add is NULL"},
+      {"batch_stride_c_add", &Args::batch_stride_c_add, [](const Args& x) { return x.c_add != nullptr; },
+       "c_add is NULL"},
       {"ldd1", &Args::ldd1, [](const Args& x) { return x.d1 != nullptr; }, "d1 is NULL"},
       {"ldd2", &Args::ldd2, [](const Args& x) { return x.d2 != nullptr; }, "d2 is NULL"},
       {"batch_stride_d1", &Args::batch_stride_d1, [](const Args& x) { return x.d1 != nullptr; },
@@ -292,6 +341,7 @@ dualgemm_status_t check_shared_rows(const dualgemm_args_t& args) {
       {"batch_stride_a_row_scale", args.batch_stride_a_row_scale},
       {"batch_stride_c_row_scale", args.batch_stride_c_row_scale},
       {"batch_stride_c", args.batch_stride_c},
+      {"batch_stride_c_add", args.batch_stride_c_add},
       {"batch_stride_sfc", args.batch_stride_sfc},
       {"batch_stride_d1", args.batch_stride_d1},
       {"batch_stride_d2", args.batch_stride_d2},
@@ -307,7 +357,8 @@ dualgemm_status_t check_shared_rows(const dualgemm_args_t& args) {
 
 dualgemm_status_t check_pitches(const Problem& problem) {
   for (const Tensor& t : problem.read_inputs())
-    if (auto status = check_pitch(t, "k", kInputBytes)) return status;
+    if (auto status = &t == &problem.inputs[kCAdd] ? check_pitch(t, "n") : check_pitch(t, "k", kInputBytes))
+      return status;
   for (const Tensor& t : problem.written_outputs())
     if (auto status = check_pitch(t, "n")) return status;
   return kOk;
@@ -359,12 +410,22 @@ dualgemm_status_t check_ends(const Problem& problem, Places* places) {
   return check_end(problem.workspace, &last);
 }
 
-// Nothing overlaps an output, or the workspace. Most tensors end before the other begins.
+// Says whether a tensor is C itself: each element is then read where it is written.
+bool is_c(const Problem& problem, const Tensor& t) {
+  const Tensor& c = problem.outputs[kC];
+  return t.base == c.base && t.pitch == c.pitch && t.shared_stride() == c.shared_stride();
+}
+
+// Nothing overlaps an output, or the workspace, but for a c_add that is C. Most tensors end before the other
+// begins.
 dualgemm_status_t check_aliasing(const Problem& problem, const Places& places) {
   const auto check = [&](size_t x, size_t y) {
     const Places::Place &left = places.all[x], &right = places.all[y];
-    return left.last < right.first || right.last < left.first ? kOk
-                                                              : check_overlap(*left.tensor, *right.tensor);
+    if (left.last < right.first || right.last < left.first) return kOk;
+    if (left.tensor == &problem.outputs[kC] && right.tensor == &problem.inputs[kCAdd] &&
+        is_c(problem, *right.tensor))
+      return kOk;
+    return check_overlap(*left.tensor, *right.tensor);
   };
   for (size_t output = places.inputs; output < places.count; ++output) {
     for (size_t input = 0; input < places.inputs; ++input)

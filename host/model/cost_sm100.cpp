@@ -14,10 +14,10 @@ struct Sm100 : Work {
   // An accumulator has this many rows in one CTA.
   int32_t lanes() const { return p.mma.m / p.mma.cta_group; }
   int32_t acc_columns() const { return p.mma.accumulators * p.mma.columns; }
-  // Returns in how many chunks the epilogue takes that many accumulator columns, of both products together.
+  // Returns in how many chunks the epilogue takes that many accumulator columns, of all products together.
   double chunks(int32_t columns) const {
     const int32_t width = general ? work::kGeneralChunk : p.epilogue.chunk_columns;
-    const int32_t at_once = 2 * width * p.epilogue.warps * 32 / lanes();
+    const int32_t at_once = p.mma.accumulators * width * p.epilogue.warps * 32 / lanes();
     return static_cast<double>(ceil_div(columns, at_once));
   }
   double chunks() const { return chunks(acc_columns()); }

@@ -16,7 +16,8 @@ constexpr double kDegree = 4;
 struct Sm90 : Work {
   int32_t busy;  // CTAs of the SM that has most of them at once
 
-  double weights() const { return 2.0 * p.tile.n * p.tile.k; }  // elements of a k-tile, of both products
+  // Returns the elements of B1, and of B2, in a k-tile.
+  double weights() const { return 1.0 * p.mma.products * p.tile.n * p.tile.k; }
 
   // Returns the time in which the warps of an SM expand the k-tiles of its CTAs, or put A in order.
   double expand_us() const {

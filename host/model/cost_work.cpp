@@ -14,7 +14,7 @@ double Work::dram_bytes() const {
   const double a_bytes = shape.k * bytes_of_a();
   const double band = a_bytes * std::min(bands, 1.0) * p.band_tiles() * p.tile.m;
   const double passes = weights + band > t.l2_bytes ? std::ceil(bands) : 1;
-  const double written = written_bits() / 8 * shape.m * shape.n;
+  const double written = (written_bits() + added_bits()) / 8 * shape.m * shape.n;
   return shape.problems * (a_bytes * shape.m + weights * passes + written);
 }
 
@@ -38,10 +38,11 @@ double Work::special_cycles() const {
 }
 
 work::Instructions Work::general_work() const {
-  const double steps =
-      work::kFrame + shape.biases * work::kBias + (shape.a_row_scale ? work::kARowScale : 0) +
-      (shape.c_row_scale ? work::kCRowScale : 0) + (shape.amax ? work::kAmax : 0) +
-      (shape.d_bits > 0 ? work::kBothD : 0) + work::output_instructions(c.type, p.mma.swap_ab);
+  const double steps = work::kFrame + shape.biases * work::kBias +
+                       (shape.a_row_scale ? work::kARowScale : 0) +
+                       (shape.c_row_scale ? work::kCRowScale : 0) + (shape.amax ? work::kAmax : 0) +
+                       (shape.d_bits > 0 ? work::kBothD * p.mma.accumulators / 2 : 0) +
+                       (shape.c_add ? work::kCAdd : 0) + work::output_instructions(c.type, p.mma.swap_ab);
   if (shape.exact) {
     const work::Instructions exact = work::exact_instructions(shape.activation);
     return {steps + exact.all, exact.fp64};
@@ -63,14 +64,14 @@ double Work::general_cycles() const {
 double Work::store_cycles() const {
   const double stores = results() * c.bits / 8 / c.store_bytes;
   const double of_factors = c.type == CType::kNvfp4 ? results() / kSfBlock : 0;
-  const double of_d = results() * shape.d_bits / 8 / kSectorBytes;
+  const double of_d = results() * (shape.d_bits + added_bits()) / 8 / kSectorBytes;
   return stores * (c.store_bytes < kSectorBytes ? t.store_part : t.store) + of_factors * t.store_part +
          of_d * t.store;
 }
 
 double Work::exchange_us() const {
   if (p.tile.split_k == 1) return 0;
-  const double received = results() * 2 * sizeof(float) * (p.tile.split_k - 1);
+  const double received = results() * p.mma.accumulators * sizeof(float) * (p.tile.split_k - 1);
   return us(2 * t.cluster_barrier + t.exchange + t.exchange_per_kb * received / 1024);
 }
 

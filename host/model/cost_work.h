@@ -29,6 +29,9 @@ struct Work {
     return p.operands.stage_bytes + scale_bytes() + (p.operands.a_bytes == 0 ? 2 * p.tile.m * p.tile.k : 0);
   }
 
+  // Returns what one result reads of c_add.
+  int32_t added_bits() const { return shape.c_add ? c.bits : 0; }
+
   // Returns the bytes to and from DRAM: A once, C and what else is written once, B1 and B2 once, or once
   // for each band of tiles when a pass over them pushes the first rows out of L2 again. An element in NVFP4
   // takes half a byte and a sixteenth.
@@ -46,7 +49,7 @@ struct Work {
   double arithmetic_cycles() const { return special_cycles() + general_cycles(); }
   double store_cycles() const;
 
-  // Returns the time of two barriers of the cluster, and of the exchange of fp32 sums of both products with
+  // Returns the time of two barriers of the cluster, and of the exchange of fp32 sums of its products with
   // each of the other slices of K.
   double exchange_us() const;
 

@@ -72,5 +72,7 @@ inline constexpr double kARowScale = of_chunk(59);  // a load and two products f
 inline constexpr double kCRowScale = of_chunk(52);
 inline constexpr double kAmax = of_chunk(90);
 inline constexpr double kBothD = of_chunk(73);  // their conversion and stores
+// The loads and sums of a c_add are taken as half as many as the stores of both D.
+inline constexpr double kCAdd = kBothD / 2;
 
 }  // namespace dualgemm::work

@@ -11,13 +11,13 @@ namespace dualgemm {
 namespace {
 
 constexpr CType kATypes[] = {CType::kNvfp4, CType::kBf16, CType::kFp16};
-constexpr size_t kKinds = std::size(kArchitectures) * std::size(kATypes) * size_t{kCTypes} * 2;
+constexpr size_t kKinds = std::size(kArchitectures) * std::size(kATypes) * size_t{kCTypes} * 2 * 2;
 
 size_t number_of(const InstanceKind& kind) {
   const auto a_type = static_cast<size_t>(std::find(kATypes, std::end(kATypes) - 1, kind.a_type) - kATypes);
   const size_t types = (static_cast<size_t>(kind.arch) * std::size(kATypes) + a_type) * size_t{kCTypes} +
                        static_cast<size_t>(kind.c_type);
-  return types * 2 + kind.general;
+  return (types * 2 + kind.general) * 2 + (kind.products == 1);
 }
 
 struct Lists {
@@ -34,7 +34,7 @@ struct Lists {
       const EpilogueKind& epilogue = instance.epilogue;
       for (int32_t i = 0; i < epilogue.output_count; ++i) {
         const InstanceKind kind{instance.plan.arch, epilogue.outputs[i].type, epilogue.general,
-                                instance.plan.a_type};
+                                instance.plan.a_type, instance.plan.mma.products};
         List& list = of_kind[number_of(kind)][instance.plan.tile.grouped];
         if (list.count < list.entries.size()) list.entries[list.count++] = {&instance, index};
       }
@@ -47,11 +47,12 @@ struct Lists {
 
 bool is_kind(const Instance& instance, const InstanceKind& kind) {
   return instance.plan.arch == kind.arch && instance.plan.a_type == kind.a_type &&
-         instance.epilogue.general == kind.general && instance.epilogue.output(kind.c_type);
+         instance.plan.mma.products == kind.products && instance.epilogue.general == kind.general &&
+         instance.epilogue.output(kind.c_type);
 }
 
 InstanceKind kind_for(Arch arch, const Problem& problem) {
-  InstanceKind kind{arch, problem.c_type, problem.general(), problem.a_type};
+  InstanceKind kind{arch, problem.c_type, problem.general(), problem.a_type, problem.products};
   if (!kind.general) kind.general = instances_of(kind, problem.grouped()).empty();
   return kind;
 }

@@ -17,6 +17,7 @@ struct InstanceKind {
   CType c_type;
   bool general = false;
   CType a_type = CType::kNvfp4;
+  int32_t products = 2;
 
   bool operator==(const InstanceKind&) const = default;
 };

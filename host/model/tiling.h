@@ -23,6 +23,7 @@ struct Shape {
   bool a_row_scale = false, c_row_scale = false;
   bool amax = false;
   bool exact = false;  // EXACT_ACT
+  bool c_add = false;  // a matrix like C is read and added
 
   bool operator==(const Shape&) const = default;
 };

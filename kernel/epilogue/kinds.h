@@ -26,6 +26,17 @@ enum class ActivationKind : int32_t {
 };
 inline constexpr int32_t kActivations = 7;
 
+// The activation of a launch that computes one product. The numbers are those of DUALGEMM_LINEAR_ACTIVATION_*.
+enum class LinearActivation : int32_t {
+  kNone = 0,
+  kSilu = 1,
+  kGeluTanh = 2,
+  kGeluErf = 3,
+  kRelu = 4,
+  kRelu2 = 5
+};
+inline constexpr int32_t kLinearActivations = 6;
+
 // Returns the operations of the special-function unit that one result takes.
 constexpr int32_t special_functions(ActivationKind activation) {
   switch (activation) {

@@ -43,7 +43,8 @@ Fields fields_of_args() {
     FIELD(reserved0), FIELD(workspace), FIELD(workspace_size), FIELD(group_mode), FIELD(groups),
     FIELD(group_rows), FIELD(expected_rows), FIELD(alpha_stride), FIELD(c_global_scale_stride),
     FIELD(reserved1), FIELD(bias_stride), FIELD(batch_stride_a_row_scale),
-    FIELD(batch_stride_c_row_scale), FIELD(a_dtype), FIELD(reserved3),
+    FIELD(batch_stride_c_row_scale), FIELD(a_dtype), FIELD(reserved3), FIELD(products),
+    FIELD(linear_activation), FIELD(c_add), FIELD(ld_c_add), FIELD(batch_stride_c_add),
   };
   static_assert(covered(kFields) == sizeof(S));
   return kFields;

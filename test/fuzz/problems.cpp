@@ -35,6 +35,19 @@ void choose_rows(Bytes& bytes, int32_t* batch, int32_t* group_mode, int32_t* gro
   }
 }
 
+// Leaves out what belongs to the second product.
+void choose_one_product(Bytes& bytes, dualgemm_args_t* args) {
+  args->products = 1;
+  args->activation = 0;
+  args->linear_activation = bytes.below(6);
+  args->b2 = args->sfb2 = args->bias2 = nullptr;
+  args->alpha2_dev = nullptr;
+  args->d2 = nullptr;
+  if (!args->alpha1_dev) args->alpha_stride = 0;
+  if (args->c_dtype <= DUALGEMM_DTYPE_FP32 && bytes.one_in(2))
+    args->c_add = bytes.one_in(2) ? args->c : far_address(19);
+}
+
 void choose_epilogue(Bytes& bytes, dualgemm_args_t* args) {
   args->c_dtype = bytes.below(5);
   if (args->c_dtype == DUALGEMM_DTYPE_NVFP4) args->sfc = far_address(8);
@@ -51,6 +64,7 @@ void choose_epilogue(Bytes& bytes, dualgemm_args_t* args) {
   give(bytes, 17, &args->amax_out);
   if (args->c_dtype >= DUALGEMM_DTYPE_NVFP4) give(bytes, 18, &args->c_global_scale_dev);
   if (args->alpha1_dev) args->alpha_stride = bytes.one_of({0, 1, 3});
+  if (bytes.one_in(3)) choose_one_product(bytes, args);
   if (args->bias1 && bytes.one_in(2)) args->bias_stride = args->n + 8 * bytes.below(3);
 }
 

@@ -30,6 +30,7 @@ class Tensors {
 
   void give() {
     dualgemm_args_t& x = args_;
+    const void* const before = x.c;
     matrix(&x.a, {own_, x.m, x.k, x.lda, x.batch_stride_a, bits_of(x.a_dtype)});
     matrix(&x.b1, {problems_, x.n, x.k, x.ldb1, x.batch_stride_b1, 4});
     matrix(&x.b2, {problems_, x.n, x.k, x.ldb2, x.batch_stride_b2, 4});
@@ -38,6 +39,9 @@ class Tensors {
     factors(&x.sfb2, {problems_, x.n, x.k, x.batch_stride_sfb2, false});
     matrix(&x.c, {own_, x.m, x.n, x.ldc, x.batch_stride_c, bits_of(x.c_dtype)});
     factors(&x.sfc, {problems_, x.m, x.n, x.batch_stride_sfc, offsets_});
+    if (x.c_add != before)
+      matrix(&x.c_add, {own_, x.m, x.n, x.ld_c_add, x.batch_stride_c_add, bits_of(x.c_dtype)});
+    else x.c_add = x.c;
     matrix(&x.d1, {own_, x.m, x.n, x.ldd1, x.batch_stride_d1, bits_of(x.d_dtype)});
     matrix(&x.d2, {own_, x.m, x.n, x.ldd2, x.batch_stride_d2, bits_of(x.d_dtype)});
     vector(&x.bias1, problems_, x.n, x.bias_stride, bits_of(x.bias_dtype));

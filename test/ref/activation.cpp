@@ -35,6 +35,8 @@
 //
 // GLU, f(g) = s(g): rounding = S(0) + 2u, one product to be safe. s' is at most 1/4 and at most e^-|g|.
 //
+// RELU2, f(x) = max(x, 0)^2: one product, rounding = u. f' = 2 max(x, 0) grows with x.
+//
 // SITU, f(g) = G tanh(g / G) s(g), h(u) = U tanh(u / U). The argument of tanh has two roundings, and since
 // |x tanh'(x)| <= |tanh x| that many reach the result; tanh itself has 12u. Products by G, s, U and h:
 //     rounding = 14u + S(0) + 14u + 4u
@@ -146,12 +148,35 @@ constexpr Formula kFormulas[] = {
     {6, situ_f, situ_slope, situ_rounding, situ_h, situ_h_slope},
 };
 
+double none_f(double x, const Parameters&) { return x; }
+double none_slope(double, double, const Parameters&) { return 1; }
+double none_rounding(double, const Parameters&) { return 0; }
+
+double relu2_f(double x, const Parameters&) { return x < 0 ? 0 : x * x; }
+double relu2_slope(double x, double dx, const Parameters&) { return x + dx < 0 ? 0 : 2 * (x + dx); }
+
+// With the default parameters f of SWIGLU is that of SILU.
+constexpr Formula kLinearFormulas[] = {
+    {0, none_f, none_slope, none_rounding, linear, linear_slope},
+    {1, swiglu_f, swiglu_slope, swiglu_rounding, linear, linear_slope},
+    {2, geglu_tanh_f, geglu_tanh_slope, geglu_tanh_rounding, linear, linear_slope},
+    {3, geglu_erf_f, geglu_erf_slope, geglu_erf_rounding, linear, linear_slope},
+    {4, reglu_f, reglu_slope, reglu_rounding, linear, linear_slope},
+    {5, relu2_f, relu2_slope, reglu_rounding, linear, linear_slope},
+};
+
 }  // namespace
 
 Activation activation(int32_t number, const Parameters& parameters, Arithmetic arithmetic) {
   for (const Formula& formula : kFormulas)
     if (formula.number == number) return {&formula, parameters, arithmetic};
   throw std::invalid_argument("there is no reference of activation " + std::to_string(number));
+}
+
+Activation linear_activation(int32_t number, Arithmetic arithmetic) {
+  for (const Formula& formula : kLinearFormulas)
+    if (formula.number == number) return {&formula, {}, arithmetic};
+  throw std::invalid_argument("there is no reference of linear activation " + std::to_string(number));
 }
 
 }  // namespace ref

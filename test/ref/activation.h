@@ -16,7 +16,7 @@ struct Parameters {
 enum class Arithmetic { kFloat, kExact };
 
 struct Formula {
-  int32_t number;  // of DUALGEMM_ACTIVATION_*
+  int32_t number;  // of DUALGEMM_ACTIVATION_*, or of DUALGEMM_LINEAR_ACTIVATION_*
   double (*f)(double g, const Parameters&);
   double (*slope)(double g, double dg, const Parameters&);
   double (*rounding)(double g, const Parameters&);
@@ -40,6 +40,7 @@ class Activation {
 
  private:
   friend Activation activation(int32_t, const Parameters&, Arithmetic);
+  friend Activation linear_activation(int32_t, Arithmetic);
   Activation(const Formula* formula, const Parameters& parameters, Arithmetic arithmetic)
       : formula_(formula), parameters_(parameters), arithmetic_(arithmetic) {}
   const Formula* formula_;
@@ -50,5 +51,8 @@ class Activation {
 // Throws std::invalid_argument where there is none of this number.
 Activation activation(int32_t number, const Parameters& parameters = {},
                       Arithmetic arithmetic = Arithmetic::kFloat);
+
+// Does the same for one of DUALGEMM_LINEAR_ACTIVATION_*, of which f alone counts: a launch computes one product.
+Activation linear_activation(int32_t number, Arithmetic arithmetic = Arithmetic::kFloat);
 
 }  // namespace ref

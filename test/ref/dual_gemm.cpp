@@ -450,4 +450,26 @@ DualGemm dual_gemm(const Operand& a, const Operand& b1, const Operand& b2, int64
   return out;
 }
 
+// The bound is that of f(g) * 1. Its product by 1 costs nothing, which is a little less than error_bound allows.
+DualGemm one_product(const Operand& a, const Operand& b, int64_t k, float alpha, const Activation& activation,
+                     const RowsAndColumns& terms, std::span<const float> c_add, TensorCore core) {
+  DualGemm out{zeros(a.rows, b.rows), std::vector<float>(static_cast<size_t>(a.rows * b.rows))};
+  if (k == 0) return out;
+  for_each_output<1>(a, {&b}, k, core, [&](int64_t row, int64_t column, const Sum(&sums)[1]) {
+    const Scaled x = scaled(sums[0], alpha, at(terms.row_scale, row), at(terms.bias1, column));
+    const float* const weight = at(terms.c_row_scale, row);
+    const int64_t index = row * out.n + column;
+    const double w = weight ? *weight : 1, added = c_add.empty() ? 0 : c_add[static_cast<size_t>(index)];
+    const double weighed = activation.f(x.value) * w;
+    out.c[index] = weighed + added;
+    out.tensor_core[index] = static_cast<float>(activation.f(x.tensor_core) * w + added);
+    const double more = (weight ? u * std::fabs(weighed) + kSmallest : 0) +
+                        (c_add.empty() ? 0 : u * std::fabs(out.c[index]) + kSmallest);
+    for (size_t i = 0; i < std::size(kSplits); ++i)
+      out.error[i][index] = static_cast<float>(
+          (std::fabs(w) * error_bound(activation, x.value, 1, x.lost[i], 0) + more) * kSecondOrder);
+  });
+  return out;
+}
+
 }  // namespace ref

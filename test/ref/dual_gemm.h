@@ -71,6 +71,11 @@ DualGemm dual_gemm(const Operand& a, const Operand& b1, const Operand& b2, int64
                    float alpha2, const Activation& activation, const RowsAndColumns& terms = {},
                    TensorCore core = TensorCore::kTcgen05);
 
+// Returns C of one product, f(alpha * A * B^T) and what `terms` and c_add [m, n] say; bias2 is not taken.
+DualGemm one_product(const Operand& a, const Operand& b, int64_t k, float alpha, const Activation& activation,
+                     const RowsAndColumns& terms = {}, std::span<const float> c_add = {},
+                     TensorCore core = TensorCore::kTcgen05);
+
 // Returns one of gate and up as the activation takes it: alpha * A * B^T with the factors of rows and the
 // bias.
 Matrix before_activation(const Operand& a, const Operand& b, int64_t k, float alpha,

@@ -19,7 +19,9 @@ Output run(const Problem& problem, const LaunchOptions& options) {
   return device.download();
 }
 
-std::vector<NamedInstance> instances_of_device() {
+std::vector<NamedInstance> one_product_instances() { return instances_of_device(1); }
+
+std::vector<NamedInstance> instances_of_device(int32_t products) {
   dualgemm_device_t device;
   dualgemm_device_init(&device);
   check_status(dualgemm_current_device(&device));
@@ -29,7 +31,7 @@ std::vector<NamedInstance> instances_of_device() {
     dualgemm_instance_info_t info;
     dualgemm_instance_info_init(&info);
     check_status(dualgemm_instance_info(id, &info));
-    if (info.cc_major != device.cc_major) continue;
+    if (info.cc_major != device.cc_major || info.products != products) continue;
     if (info.general == 0) out.push_back({id, info, static_cast<dualgemm_dtype_t>(info.c_dtype), info.name});
     else
       for (const dualgemm_dtype_t dtype : kOutputs)

@@ -43,7 +43,8 @@ struct NamedInstance {
   dualgemm_dtype_t dtype;  // of C
   std::string name;  // with the type: "m64n128k256_general_nvfp4", where the library leaves that to a launch
 };
-std::vector<NamedInstance> instances_of_device();
+std::vector<NamedInstance> instances_of_device(int32_t products = 2);
+std::vector<NamedInstance> one_product_instances();  // for launches of one product, with an A of any type
 std::vector<NamedInstance> sixteen_bit_instances();  // of them, for an A of 16 bits
 std::vector<NamedInstance> all_instances();          // of them, for an A in NVFP4, as are all that follow
 // These compute a plain SwiGLU and nothing else.

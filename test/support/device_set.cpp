@@ -21,7 +21,7 @@ bool offsets(dualgemm_group_mode_t mode) { return mode == DUALGEMM_GROUP_OFFSETS
 
 bool own_alphas(const ProblemSet& set) {
   return std::any_of(set.problems.begin(), set.problems.end(), [&](const Problem& p) {
-    return p.alpha1 != set.problems[0].alpha1 || p.alpha2 != set.problems[0].alpha2;
+    return p.alpha1 != set.problems[0].alpha1 || (p.products == 2 && p.alpha2 != set.problems[0].alpha2);
   });
 }
 
@@ -128,6 +128,7 @@ DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
   if (options.gap != 0) set_strides();
   set_epilogue(set);
   set_problems(set);
+  if (set.problems[0].products == 1) set_one_product(set);
   args_.instance_id = options.instance_id;
   args_.max_sms = options.max_sms;
   args_.flags = options.flags;
@@ -247,6 +248,40 @@ void DeviceSet::set_problems(const ProblemSet& set) {
   }
 }
 
+// Takes back what belongs to the second product.
+void DeviceSet::set_one_product(const ProblemSet& set) {
+  args_.products = 1;
+  args_.linear_activation = set.problems[0].linear_activation;
+  args_.b2 = args_.sfb2 = nullptr;
+  args_.ldb2 = args_.batch_stride_b2 = args_.batch_stride_sfb2 = 0;
+  args_.alpha2 = 1;
+  args_.alpha2_dev = nullptr;
+  args_.d2 = nullptr;
+  args_.ldd2 = args_.batch_stride_d2 = 0;
+  if (set.problems[0].c_add.empty()) return;
+  c_add_.resize(
+      static_cast<size_t>(room(set.problems.size(), stride_c_, m_ * ldc_) * bits_of(options_.dtype) / 8));
+  if (!options_.add_in_place) c_add_device_.emplace(c_add_.size());
+  args_.c_add = options_.add_in_place ? args_.c : c_add_device_->data();
+  args_.ld_c_add = ldc_;
+  args_.batch_stride_c_add = args_.batch_stride_c;
+}
+
+// Puts the addends where C has its elements, and NaN everywhere else.
+void DeviceSet::lay_out_c_add(const ProblemSet& set) {
+  std::fill(c_add_.begin(), c_add_.end(), uint8_t{0xFF});
+  const int64_t bytes = bits_of(options_.dtype) / 8;
+  for (size_t i = 0; i < set.problems.size(); ++i)
+    for (int64_t at = 0; at < static_cast<int64_t>(set.problems[i].c_add.size()); ++at) {
+      const int64_t row = at / n_, column = at % n_;
+      const float x = set.problems[i].c_add[static_cast<size_t>(at)];
+      const uint32_t value = bytes == 4 ? std::bit_cast<uint32_t>(x) : bits_of_number(options_.dtype, x);
+      const auto place = static_cast<int64_t>(i) * stride_c_ + (rows_[i].first + row) * ldc_ + column;
+      std::memcpy(&c_add_[static_cast<size_t>(place * bytes)], &value, static_cast<size_t>(bytes));
+    }
+  if (c_add_device_) c_add_device_->upload(c_add_);
+}
+
 int64_t DeviceSet::row_blocks(const ProblemSet& set) const {
   if (!offsets(mode_)) return (m_ + 127) / 128;
   const auto groups = static_cast<int64_t>(set.problems.size());
@@ -262,6 +297,8 @@ void DeviceSet::poison() {
     if (d) d->poison();
   amax_.upload({kBesideAmax, options_.amax_before, kBesideAmax});
   if (workspace_) workspace_->fill(0xFF);
+  if (adds() && options_.add_in_place)
+    check_cuda(cudaMemcpy(c_.data(), c_add_.data(), c_add_.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
 }
 
 void DeviceSet::upload(const ProblemSet& set) {
@@ -300,6 +337,7 @@ void DeviceSet::upload(const ProblemSet& set) {
   bias1_.upload(biases(set, &Problem::bias1, stride_bias_));
   bias2_.upload(biases(set, &Problem::bias2, stride_bias_));
   upload_group_rows(group_rows);
+  if (adds()) lay_out_c_add(set);
 }
 
 // Puts the rows of each problem at their places, and the largest codes, or NaN in 16 bits, everywhere else.

@@ -48,6 +48,7 @@ struct SetOptions : LaunchOptions {
   // times in those of C, two and three times in D1 and D2.
   int32_t gap = 0;
   int32_t expected_rows = 0;  // of a group
+  bool add_in_place = false;  // c_add is C
   // With OFFSETS there is room for the scale factors of A after any division of its rows, not just the one at
   // hand.
   bool any_division = false;
@@ -73,8 +74,11 @@ class DeviceSet {
   void set_strides();
   void set_epilogue(const ProblemSet& set);
   void set_problems(const ProblemSet& set);
+  void set_one_product(const ProblemSet& set);
   bool packed_a() const { return options_.a_dtype == DUALGEMM_DTYPE_NVFP4; }
+  bool adds() const { return !c_add_.empty(); }
   void upload_a(const ProblemSet& set);
+  void lay_out_c_add(const ProblemSet& set);
   void upload_rows(DeviceArray<float>& to, const ProblemSet& set, const std::vector<float> Problem::*factors,
                    int64_t stride);
   // Returns the blocks of 128 rows in the scale factors of A and of C: of one problem, with OFFSETS of all.
@@ -94,6 +98,8 @@ class DeviceSet {
   DeviceArray<uint8_t> bias1_, bias2_;
   DeviceArray<int32_t> group_rows_;
   GuardedMatrix c_;
+  std::vector<uint8_t> c_add_;  // as C lies; its copy on the device, unless it is C
+  std::optional<DeviceArray<uint8_t>> c_add_device_;
   std::optional<GuardedFactors> sfc_;
   std::optional<GuardedMatrix> d_[2];
   DeviceArray<float> amax_;  // between two others

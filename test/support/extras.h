@@ -80,6 +80,22 @@ inline const std::vector<Extra>& extras() {
   return all;
 }
 
+// Takes away the second product, and with it what the reference of two would need.
+inline void leave_one_product(ProblemSet& set, dualgemm_linear_activation_t activation) {
+  for (Problem& p : set.problems) {
+    p.products = 1;
+    p.linear_activation = activation;
+    p.bias2.clear();
+  }
+}
+// Numbers of both signs that every type of 16 bits has.
+inline void give_c_add(ProblemSet& set, uint64_t seed) {
+  Rng rng(seed);
+  for (Problem& p : set.problems)
+    for (int64_t i = 0; i < int64_t{p.m} * p.n; ++i)
+      p.c_add.push_back(static_cast<float>(rng.between(-128, 128)) / 32);
+}
+
 // Gives the same kind of extra to all problems, and each its own numbers.
 inline void give_all(ProblemSet& set, const Extra& extra, uint64_t seed) {
   Rng rng(seed);

@@ -94,10 +94,7 @@ Problem make_problem(Data data, int32_t m, int32_t n, int32_t k, uint64_t seed, 
   return p;
 }
 
-namespace {
-
-// Returns the bits of a number that the type has. Throws for any other.
-uint16_t exact_bits(dualgemm_dtype_t dtype, double x) {
+uint16_t bits_of_number(dualgemm_dtype_t dtype, double x) {
   if (std::isnan(x)) return 0x7FFF;
   if (dtype == DUALGEMM_DTYPE_BF16) {
     const auto bits = std::bit_cast<uint32_t>(static_cast<float>(x));
@@ -111,6 +108,8 @@ uint16_t exact_bits(dualgemm_dtype_t dtype, double x) {
   }
   throw std::domain_error("no number of 16 bits");
 }
+
+namespace {
 
 // Returns that of the current device, whose bound a result has to keep.
 ref::TensorCore tensor_core() {
@@ -138,14 +137,18 @@ std::vector<uint8_t> Problem::a_of(dualgemm_dtype_t a_dtype) const {
     for (int64_t row = 0; row < m; ++row)
       for (int64_t i = 0; i < k; ++i)
         out[row * lda + i] =
-            exact_bits(a_dtype, double{ref::e2m1_decode(ref::nibble(&a[row * lda / 2], i))} *
-                                    ref::ue4m3_decode(sfa[ref::sf_offset(k, row, i / ref::kBlock)]));
+            bits_of_number(a_dtype, double{ref::e2m1_decode(ref::nibble(&a[row * lda / 2], i))} *
+                                        ref::ue4m3_decode(sfa[ref::sf_offset(k, row, i / ref::kBlock)]));
   }
   const auto* const bytes = reinterpret_cast<const uint8_t*>(out.data());
   return {bytes, bytes + 2 * out.size()};
 }
 
 ref::DualGemm Problem::reference(dualgemm_activation_t activation, ref::Arithmetic arithmetic) const {
+  if (products == 1)
+    return ref::one_product(left(), {b1.data(), ldb1 / 2, sfb1.data(), n}, k, alpha1,
+                            ref::linear_activation(linear_activation, arithmetic),
+                            {row_scale, bias1, {}, c_row_scale}, c_add, tensor_core());
   return ref::dual_gemm(left(), {b1.data(), ldb1 / 2, sfb1.data(), n}, {b2.data(), ldb2 / 2, sfb2.data(), n},
                         k, alpha1, alpha2, ref::activation(activation, parameters, arithmetic),
                         {row_scale, bias1, bias2, c_row_scale}, tensor_core());
@@ -173,7 +176,7 @@ Problem with_sixteen_bits(const Problem& p, dualgemm_dtype_t a_dtype, uint64_t s
       if (fp16) x = std::ldexp(std::floor(std::ldexp(x, 24)), -24);
       if (rng.below(2) == 0) x = -x;
       squares += x * x;
-      out.a16[row * p.lda + i] = exact_bits(a_dtype, x);
+      out.a16[row * p.lda + i] = bits_of_number(a_dtype, x);
     }
   // The mean square of an element of NVFP4 in kFullRange, from which the alphas come, over that of these.
   const double factor = 2.93 * 104 / std::sqrt(squares / std::max<double>(1, static_cast<double>(p.m) * p.k));

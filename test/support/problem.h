@@ -29,6 +29,10 @@ struct Problem {
   dualgemm_dtype_t bias_dtype = DUALGEMM_DTYPE_BF16;
   ref::Parameters parameters;
   float encode = 1;  // of an FP8 or NVFP4 C
+  // One product has neither b2, sfb2, bias2 nor alpha2. Its c_add [m, n] has numbers that bf16 has; empty: none.
+  int32_t products = 2;
+  dualgemm_linear_activation_t linear_activation = DUALGEMM_LINEAR_ACTIVATION_NONE;
+  std::vector<float> c_add;
 
   // This is C before its conversion, encode scale left out.
   ref::DualGemm reference(dualgemm_activation_t activation = kDefaultActivation,
@@ -62,6 +66,9 @@ Problem with_sixteen_bits(const Problem& p, dualgemm_dtype_t a_dtype, uint64_t s
 // A row of A has `pitch_padding` elements, a multiple of 32, beyond the next legal pitch, one of B1 twice as
 // many, one of B2 three times as many.
 Problem make_problem(Data data, int32_t m, int32_t n, int32_t k, uint64_t seed, int64_t pitch_padding = 0);
+
+// Returns the bits of a number that a type of 16 bits has. Throws for any other.
+uint16_t bits_of_number(dualgemm_dtype_t dtype, double x);
 
 // Returns the bits of an element.
 int bits_of(dualgemm_dtype_t dtype);

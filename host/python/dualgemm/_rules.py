@@ -75,6 +75,7 @@ ARGS = {
     "sfb1": Tensor(UE4M3, "n", "k", EACH, ATOMS, "batch_stride_sfb1"),
     "sfb2": Tensor(UE4M3, "n", "k", EACH, ATOMS, "batch_stride_sfb2"),
     "out": Tensor("c_dtype", "m", "n", BY_ROW, "ldc", "batch_stride_c"),
+    "c_add": Tensor("c_dtype", "m", "n", BY_ROW, "ld_c_add", "batch_stride_c_add"),
     "d1": Tensor("d_dtype", "m", "n", BY_ROW, "ldd1", "batch_stride_d1"),
     "d2": Tensor("d_dtype", "m", "n", BY_ROW, "ldd2", "batch_stride_d2"),
     "sfc": Tensor(UE4M3, "m", "n", BY_ROW, ATOMS, "batch_stride_sfc"),

@@ -8,6 +8,8 @@ DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_NVFP4, DTYPE_FP8_E4M3 = range(5)
 
 (ACTIVATION_SWIGLU, ACTIVATION_GEGLU_TANH, ACTIVATION_GEGLU_ERF, ACTIVATION_REGLU, ACTIVATION_GLU,
  ACTIVATION_SWIGLU_STEP, ACTIVATION_SITU) = range(7)
+(LINEAR_ACTIVATION_NONE, LINEAR_ACTIVATION_SILU, LINEAR_ACTIVATION_GELU_TANH, LINEAR_ACTIVATION_GELU_ERF,
+ LINEAR_ACTIVATION_RELU, LINEAR_ACTIVATION_RELU2) = range(6)
 
 (FLAG_PDL, FLAG_STATIC_WEIGHTS, FLAG_BATCH_INVARIANT, FLAG_CHECK_POINTERS, FLAG_EXACT_ACT,
  FLAG_NO_FALLBACK) = (1 << i for i in range(6))
@@ -51,7 +53,9 @@ class Args(Structure):
         ("group_rows", c_void_p),
         *_fields(c_int32, "expected_rows alpha_stride c_global_scale_stride reserved1"),
         *_fields(c_int64, "bias_stride batch_stride_a_row_scale batch_stride_c_row_scale"),
-        *_fields(c_int32, "a_dtype reserved3"),
+        *_fields(c_int32, "a_dtype reserved3 products linear_activation"),
+        ("c_add", c_void_p),
+        *_fields(c_int64, "ld_c_add batch_stride_c_add"),
     ]
 
 
@@ -71,7 +75,7 @@ class InstanceInfo(Structure):
         ("struct_size", c_uint32), ("c_dtype", c_int32), ("name", c_char_p),
         *_fields(c_int32, "cta_group tile_m tile_n tile_k stages acc_stages mma_n mmas_per_step split_k threads "
                           "smem_bytes tmem_columns scale_stages scale_k_tiles grouped overlapped general cc_major "
-                          "a_dtype reserved0"),
+                          "a_dtype reserved0 products reserved1"),
     ]
 
 

@@ -39,7 +39,8 @@ TEST_CASE("fields stay where programs of the first release find them", "[host][a
   CHECK(offsetof(dualgemm_instance_info_t, general) == 80);
   CHECK(offsetof(dualgemm_instance_info_t, cc_major) == 84);
   CHECK(offsetof(dualgemm_instance_info_t, a_dtype) == 88);
-  CHECK(sizeof(dualgemm_instance_info_t) == 96);
+  CHECK(offsetof(dualgemm_instance_info_t, products) == 96);  // of 0.3.0, which has 104 bytes
+  CHECK(sizeof(dualgemm_instance_info_t) == 104);
   CHECK(sizeof(dualgemm_status_t) == 4);
   CHECK(offsetof(dualgemm_args_t, struct_size) == 0);
   CHECK(offsetof(dualgemm_args_t, m) == 8);
@@ -69,7 +70,11 @@ TEST_CASE("fields stay where programs of the first release find them", "[host][a
   CHECK(offsetof(dualgemm_args_t, batch_stride_c_row_scale) == 424);
   CHECK(offsetof(dualgemm_args_t, a_dtype) == 432);
   CHECK(offsetof(dualgemm_args_t, reserved3) == 436);
-  CHECK(sizeof(dualgemm_args_t) == 440);  // what comes later lies behind
+  CHECK(offsetof(dualgemm_args_t, products) == 440);  // of 0.3.0, which has 472 bytes
+  CHECK(offsetof(dualgemm_args_t, linear_activation) == 444);
+  CHECK(offsetof(dualgemm_args_t, c_add) == 448);
+  CHECK(offsetof(dualgemm_args_t, batch_stride_c_add) == 464);
+  CHECK(sizeof(dualgemm_args_t) == 472);  // what comes later lies behind
   CHECK(DUALGEMM_STATUS_NOT_SUPPORTED == 8);
   CHECK(DUALGEMM_STATUS_CUDA_ERROR == 13);
   CHECK(DUALGEMM_DTYPE_BF16 == 0);
@@ -84,6 +89,12 @@ TEST_CASE("fields stay where programs of the first release find them", "[host][a
   CHECK(DUALGEMM_ACTIVATION_GLU == 4);
   CHECK(DUALGEMM_ACTIVATION_SWIGLU_STEP == 5);
   CHECK(DUALGEMM_ACTIVATION_SITU == 6);
+  CHECK(DUALGEMM_LINEAR_ACTIVATION_NONE == 0);
+  CHECK(DUALGEMM_LINEAR_ACTIVATION_SILU == 1);
+  CHECK(DUALGEMM_LINEAR_ACTIVATION_GELU_TANH == 2);
+  CHECK(DUALGEMM_LINEAR_ACTIVATION_GELU_ERF == 3);
+  CHECK(DUALGEMM_LINEAR_ACTIVATION_RELU == 4);
+  CHECK(DUALGEMM_LINEAR_ACTIVATION_RELU2 == 5);
   CHECK(DUALGEMM_FLAG_EXACT_ACT == 16);
   CHECK(DUALGEMM_GROUP_OFFSETS == 1);
   CHECK(DUALGEMM_GROUP_MASKED == 2);

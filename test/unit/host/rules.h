@@ -33,7 +33,8 @@ inline constexpr const char* kFields =
     "situ_gate situ_up c_dtype bias_dtype reserved2 amax_out d1 d2 ldd1 ldd2 batch_stride_d1 "
     "batch_stride_d2 d_dtype instance_id max_sms reserved0 workspace workspace_size group_mode "
     "groups group_rows expected_rows alpha_stride c_global_scale_stride reserved1 bias_stride "
-    "batch_stride_a_row_scale batch_stride_c_row_scale a_dtype reserved3 ";
+    "batch_stride_a_row_scale batch_stride_c_row_scale a_dtype reserved3 products "
+    "linear_activation c_add ld_c_add batch_stride_c_add ";
 
 // Says whether a refusal begins with a field, spelled as in the structure, and its value: a number, an
 // address, NULL, or an enumerator with its name.
