@@ -20,6 +20,13 @@ def launch(a, b1, b2, sfa, sfb1, sfb2, out, alpha1=1.0, alpha2=1.0, *, stream=0,
     return out
 
 
+def launch_linear(a, b, sfa, sfb, out, alpha=1.0, *, stream=0, **fields):
+    """One product, C = alpha * A * B^T: dualgemm_launch_ex with products = 1. Returns `out`."""
+    args = _in_place(arguments(a, b, None, sfa, sfb, None, out, alpha, products=1, **fields), _CUDA)
+    load().dualgemm_launch_ex(args, _stream(stream))
+    return out
+
+
 def reference_host(a, b1, b2, sfa, sfb1, sfb2, out, alpha1=1.0, alpha2=1.0, *, y=None, **fields):
     """dualgemm_reference_host: the same over host memory, exactly, slowly. Returns `out`."""
     args = arguments(a, b1, b2, sfa, sfb1, sfb2, out, alpha1, alpha2, **fields)
