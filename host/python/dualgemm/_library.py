@@ -25,6 +25,7 @@ _PROTOTYPES = {
     "sf_args_init_sized": (None, [POINTER(s.SfArgs), c_size_t]),
     "quantize_args_init_sized": (None, [POINTER(s.QuantizeArgs), c_size_t]),
     "launch": (_STATUS, [c_void_p] * 7 + [c_int32] * 3 + [c_float] * 2 + [c_int, c_void_p]),
+    "launch_linear": (_STATUS, [c_void_p] * 5 + [c_int32] * 3 + [c_float, c_int, c_void_p]),
     "launch_ex": (_STATUS, [POINTER(s.Args), c_void_p]),
     "init": (_STATUS, []),
     "current_device": (_STATUS, [POINTER(s.Device)]),
