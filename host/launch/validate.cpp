@@ -41,11 +41,11 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
     int32_t last;
   } kEnums[] = {
       {"activation", &dualgemm_args_t::activation, DUALGEMM_ACTIVATION_SITU},
-      {"products", &dualgemm_args_t::products, 2},
-      {"linear_activation", &dualgemm_args_t::linear_activation, DUALGEMM_LINEAR_ACTIVATION_RELU2},
       {"c_dtype", &dualgemm_args_t::c_dtype, DUALGEMM_DTYPE_FP8_E4M3},
       {"d_dtype", &dualgemm_args_t::d_dtype, DUALGEMM_DTYPE_FP32},
       {"group_mode", &dualgemm_args_t::group_mode, DUALGEMM_GROUP_MASKED},
+      {"products", &dualgemm_args_t::products, 2},
+      {"linear_activation", &dualgemm_args_t::linear_activation, DUALGEMM_LINEAR_ACTIVATION_RELU2},
   };
   for (const auto& e : kEnums)
     if (const int32_t value = args.*e.value; value < 0 || value > e.last)
