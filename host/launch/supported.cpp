@@ -69,6 +69,9 @@ dualgemm_status_t check_instance(const Problem& problem) {
   const int32_t id = args.instance_id;
   if (id == 0) return kOk;
   const Instance& instance = dualgemm::instance(id - 1);
+  if (!computes_two_products(instance))
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "instance_id=%" PRId32 ": %s computes one product, not two",
+                id, instance.name);
   if (instance.plan.a_type != problem.a_type) {
     const auto read = static_cast<int32_t>(instance.plan.a_type);
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,

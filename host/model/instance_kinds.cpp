@@ -32,7 +32,7 @@ struct Lists {
     int32_t index = 0;
     for (const Instance& instance : instances()) {
       const EpilogueKind& epilogue = instance.epilogue;
-      for (int32_t i = 0; i < epilogue.output_count; ++i) {
+      for (int32_t i = 0; computes_two_products(instance) && i < epilogue.output_count; ++i) {
         const InstanceKind kind{instance.plan.arch, epilogue.outputs[i].type, epilogue.general,
                                 instance.plan.a_type};
         List& list = of_kind[number_of(kind)][instance.plan.tile.grouped];
@@ -46,8 +46,9 @@ struct Lists {
 }  // namespace
 
 bool is_kind(const Instance& instance, const InstanceKind& kind) {
-  return instance.plan.arch == kind.arch && instance.plan.a_type == kind.a_type &&
-         instance.epilogue.general == kind.general && instance.epilogue.output(kind.c_type);
+  return computes_two_products(instance) && instance.plan.arch == kind.arch &&
+         instance.plan.a_type == kind.a_type && instance.epilogue.general == kind.general &&
+         instance.epilogue.output(kind.c_type);
 }
 
 InstanceKind kind_for(Arch arch, const Problem& problem) {

@@ -10,6 +10,10 @@
 
 namespace dualgemm {
 
+// Returns whether an instance computes A * B1^T and A * B2^T, and not the first alone. Launches take no
+// other.
+inline bool computes_two_products(const Instance& instance) { return instance.plan.mma.accumulators == 2; }
+
 // An instance that a launch may take has to be of this kind, whatever the size of the problem. A general
 // instance is of several, one for each type of C that it writes.
 struct InstanceKind {

@@ -26,6 +26,17 @@ enum class ActivationKind : int32_t {
 };
 inline constexpr int32_t kActivations = 7;
 
+// The activation of one product is C = f(g), and kNone leaves g as it is. kRelu2 is max(g, 0)^2.
+enum class LinearActivation : int32_t {
+  kNone = 0,
+  kSilu = 1,
+  kGeluTanh = 2,
+  kGeluErf = 3,
+  kRelu = 4,
+  kRelu2 = 5
+};
+inline constexpr int32_t kLinearActivations = 6;
+
 // Returns the operations of the special-function unit that one result takes.
 constexpr int32_t special_functions(ActivationKind activation) {
   switch (activation) {
@@ -43,7 +54,8 @@ struct OutputKind {
   int32_t store_bytes;  // of a row: what one store of a warp writes side by side
 };
 
-// The epilogue of an instance: a plain SwiGLU of one type, or whatever a launch says, in any type.
+// The epilogue of an instance: whatever a launch says, in any type, or one type and a plain SwiGLU. Of one
+// product the plain epilogue is alpha1 acc1.
 struct EpilogueKind {
   bool general;
   int32_t output_count;

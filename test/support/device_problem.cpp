@@ -19,6 +19,10 @@ Output run(const Problem& problem, const LaunchOptions& options) {
   return device.download();
 }
 
+bool is_of_one_product(const dualgemm_instance_info_t& info) {
+  return std::string(info.name).find("_one_") != std::string::npos;
+}
+
 std::vector<NamedInstance> instances_of_device() {
   dualgemm_device_t device;
   dualgemm_device_init(&device);
@@ -29,7 +33,7 @@ std::vector<NamedInstance> instances_of_device() {
     dualgemm_instance_info_t info;
     dualgemm_instance_info_init(&info);
     check_status(dualgemm_instance_info(id, &info));
-    if (info.cc_major != device.cc_major) continue;
+    if (info.cc_major != device.cc_major || is_of_one_product(info)) continue;
     if (info.general == 0) out.push_back({id, info, static_cast<dualgemm_dtype_t>(info.c_dtype), info.name});
     else
       for (const dualgemm_dtype_t dtype : kOutputs)

@@ -43,7 +43,9 @@ struct NamedInstance {
   dualgemm_dtype_t dtype;  // of C
   std::string name;  // with the type: "m64n128k256_general_nvfp4", where the library leaves that to a launch
 };
-std::vector<NamedInstance> instances_of_device();
+std::vector<NamedInstance> instances_of_device();  // of two products
+// Instances of one product are not for the launches of these tests.
+bool is_of_one_product(const dualgemm_instance_info_t& info);
 std::vector<NamedInstance> sixteen_bit_instances();  // of them, for an A of 16 bits
 std::vector<NamedInstance> all_instances();          // of them, for an A in NVFP4, as are all that follow
 // These compute a plain SwiGLU and nothing else.

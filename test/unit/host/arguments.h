@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "host/include/dualgemm.h"
+#include "host/model/instance_kinds.h"
 #include "kernel/instance.h"
 
 namespace dualgemm_test {
@@ -93,6 +94,14 @@ inline dualgemm_args_t with_a(int32_t a_dtype, dualgemm_args_t args) {
 // Returns these arguments, with the A of an instance.
 inline dualgemm_args_t with_a_of(const dualgemm::Instance& instance, const dualgemm_args_t& args) {
   return with_a(static_cast<int32_t>(instance.plan.a_type), args);
+}
+
+// Returns the ids of the instances that launches take: those of two products, which come first.
+inline std::vector<int32_t> launched_ids() {
+  std::vector<int32_t> out;
+  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id)
+    if (dualgemm::computes_two_products(dualgemm::instance(id - 1))) out.push_back(id);
+  return out;
 }
 
 // Returns these arguments, for the instance `id` and what it computes, with the room that it may need. Of the
