@@ -19,7 +19,10 @@
 
 namespace dualgemm {
 
-using InstanceArithmetic = std::conditional_t<DUALGEMM_GENERAL, General, PlainSwiglu>;
+inline constexpr bool kGeneralInstances = DUALGEMM_GENERAL;
+template <int32_t kProducts>
+using InstanceArithmetic = std::conditional_t<kGeneralInstances, General,
+                                              std::conditional_t<kProducts == 1, PlainLinear, PlainSwiglu>>;
 
 // Joins lists of types in their order.
 template <class... Lists>

@@ -33,6 +33,7 @@ constexpr InstanceName name_of_plan(const Plan& plan) {
   if (plan.tmem.overlapped()) name.add("o");
   if (plan.prepared_a()) name.add("x");
   if (plan.tile.grouped) name.add("g");
+  if (plan.mma.accumulators == 1) name.add("_one");
   if (!plan.packed_a()) name.add(plan.a_type == CType::kBf16 ? "_abf16" : "_afp16");
   return name;
 }

@@ -32,9 +32,14 @@ struct GeneralParams {
   float swiglu_alpha, swiglu_beta, swiglu_limit;
   float situ_gate, situ_up;  // the bounds of the two tanh of SiTU, and 1 / these
   float situ_gate_reciprocal, situ_up_reciprocal;
-  int32_t activation;         // ActivationKind
+  int32_t activation;         // ActivationKind, of one product LinearActivation
   int32_t exact;              // 1: the activation in fp64
   int32_t bias_type, d_type;  // CType
+  // What is added to a C of one product, at last: a matrix [problems][rows][n] in C's type, which is fp16,
+  // bf16 or fp32. It may be C itself. Pitch and stride are in elements, and rows start at multiples of 16
+  // bytes.
+  const void* c_add;
+  int64_t c_add_ld, c_add_stride;
 };
 
 // Params has these tensor maps, as host/launch/tensor_map.cpp encodes them and kernel/common/load.cuh
@@ -51,12 +56,11 @@ struct GeneralParams {
 //
 // `prepared_a` is A as a pass before the kernel leaves it (PrepareParams), for instances of
 // Plan::prepared_a. A row has whole k-tiles of four panels each, and a panel has 64 places. These instances
-// have no maps of A and SFA. Instances for an A of 16 bits have no map of SFA.
-// An atom is 512 bytes: the scale factors of 128 rows x 64 elements of K.
-// atoms = ceil(k / 64), row blocks = ceil(rows / 128).
-// What lies outside a tensor arrives as zero. `problems` counts the problems of a batch or the groups. Groups
-// whose rows follow each other (group_offsets) share one A, C and SFA, with problems = 1; the scale factors
-// of a group start at a new row block there.
+// have no maps of A and SFA. Instances for an A of 16 bits have no map of SFA. Those of one product have
+// none of B2 and SFB2. An atom is 512 bytes: the scale factors of 128 rows x 64 elements of K. atoms =
+// ceil(k / 64), row blocks = ceil(rows / 128). What lies outside a tensor arrives as zero. `problems`
+// counts the problems of a batch or the groups. Groups whose rows follow each other (group_offsets) share
+// one A, C and SFA, with problems = 1; the scale factors of a group start at a new row block there.
 struct alignas(128) Params {
   CUtensorMap a, b1, b2, sfa, sfb1, sfb2, prepared_a;
   Matrix c;

@@ -84,9 +84,9 @@ struct MmaPlan {
   bool swap_ab;          // the rows of B1 and B2 are on the M side of the mma, those of A on the N side
   int32_t m, n;          // of one mma
   int32_t steps;         // of a k-tile
-  int32_t products;      // computed from one k-tile: 2, A * B1^T and A * B2^T, in all kernels of the library
-  int32_t accumulators;  // products of a tile: 2 in all kernels of the library
-  int32_t per_step;      // mma of one step: 1 where one mma computes both products, else one each
+  int32_t products;      // computed from one k-tile: 2, A * B1^T and A * B2^T, or 1
+  int32_t accumulators;  // products of a tile: as many in all kernels of the library
+  int32_t per_step;      // mma of one step: 1 where one mma computes all products, else one each
   int32_t columns;       // accumulator columns of one product
   bool keep_a;           // the second mma of a step asks for the A that the tensor core read for the first
 
@@ -98,7 +98,7 @@ struct MmaPlan {
 
 // The columns of tensor memory, where there is one; tmem_map.cuh draws them.
 struct TmemPlan {
-  int32_t acc_stages;      // pairs of accumulators
+  int32_t acc_stages;      // pairs of accumulators; of one product, accumulators
   int32_t acc_columns;     // of one pair
   int32_t shared_columns;  // that two overlapping pairs have in common, 0 where they are apart
   int32_t acc_barriers;    // 1 where the pairs overlap: they take turns with its phase

@@ -32,37 +32,45 @@ using Candidates = std::vector<const Instance*>;
 std::span<const Instance> all_of(const dualgemm::InstanceList& list) {
   return {list.first, static_cast<size_t>(list.count)};
 }
+template <class Table>
+Candidates pointers(const Table& table) {
+  Candidates out;
+  for (const Instance& instance : table) out.push_back(&instance);
+  return out;
+}
 Candidates shipped(const std::string& name) { return {find(dualgemm::instances(), name)}; }
 Candidates built(const std::string& name) { return {find(all_of(kAblations), name)}; }
 
 // Returns those with the fewest rows that hold all of the shape's, or the most there are, and from 64 rows on
 // those with half as many. Split-K is for tiles that run at once.
-Candidates that_fit(const dualgemm::InstanceList& list, const Shape& shape, const dualgemm_device_t& device) {
+Candidates that_fit(const Candidates& all, const Shape& shape, const dualgemm_device_t& device) {
   const dualgemm::Machine machine{device.sm_count, device.clusters_of_2, device.clusters_of_4};
   int32_t fit = 8;
   while (fit < shape.m && fit < 256) fit *= 2;
   Candidates out;
-  for (const Instance& instance : all_of(list)) {
-    const dualgemm::TilePlan& tile = instance.plan.tile;
+  for (const Instance* const instance : all) {
+    const dualgemm::TilePlan& tile = instance->plan.tile;
     const bool rows_fit = tile.m == fit || (fit >= 64 && tile.m == fit / 2);
     const int64_t tiles = dualgemm::mean_tiles({shape.m, shape.n, shape.k}, tile);
-    if (rows_fit && (tile.split_k == 1 || tiles <= dualgemm::clusters_at_once(machine, instance.plan)))
-      out.push_back(&instance);
+    if (rows_fit && (tile.split_k == 1 || tiles <= dualgemm::clusters_at_once(machine, instance->plan)))
+      out.push_back(instance);
   }
   return out;
 }
 
 std::vector<Idea> ideas_sm90(const Shape& shape, const dualgemm_device_t& device) {
   const Candidates chosen{budget_of(shape, DUALGEMM_DTYPE_FP16, device).instance};
-  return {{"two-pass",
-           "Both products and the activation in one kernel, or two GEMMs and an activation kernel",
-           {{"one kernel (ships)", chosen},
-            {"two GEMMs, activation", that_fit(kOneOfTwoGemmsSm90, shape, device), kNotModelled,
-             /*two_pass=*/true}}},
-          {"sequential",
-           "The two products of a tile",
-           {{"from each k-tile (ships)", chosen},
-            {"one after the other", that_fit(kSequentialSm90, shape, device), kNotModelled}}}};
+  return {
+      {"two-pass",
+       "Both products and the activation in one kernel, or two GEMMs and an activation kernel",
+       {{"one kernel (ships)", chosen},
+        {"two GEMMs, activation", that_fit(ones_of_two_gemms(dualgemm::Arch::kSm90), shape, device),
+         kNotModelled,
+         /*two_pass=*/true}}},
+      {"sequential",
+       "The two products of a tile",
+       {{"from each k-tile (ships)", chosen},
+        {"one after the other", that_fit(pointers(all_of(kSequentialSm90)), shape, device), kNotModelled}}}};
 }
 
 // A launch that the library has checked, on the current device.
@@ -97,12 +105,21 @@ void run_on_prepared_a(const Instance& instance, const dualgemm_args_t& args, cu
 
 }  // namespace
 
+std::vector<const Instance*> ones_of_two_gemms(dualgemm::Arch arch) {
+  Candidates out = pointers(dualgemm::instances(arch));
+  std::erase_if(out, [](const Instance* x) {
+    return x->plan.mma.accumulators != 1 || x->plan.tile.grouped || !x->plan.packed_a() ||
+           x->epilogue.general || !x->epilogue.output(dualgemm::CType::kFp16);
+  });
+  return out;
+}
+
 const std::vector<Idea>& ideas() {
   static const std::vector<Idea> all = {
       {"two-pass",
        "Both products and the activation in one kernel, or two GEMMs and an activation kernel",
        {{"one kernel (ships)", shipped("m128n128k256")},
-        {"two GEMMs, activation", built("m128n128k256_first"), kNotModelled, /*two_pass=*/true}}},
+        {"two GEMMs, activation", shipped("m128n128k256_one"), kNotModelled, /*two_pass=*/true}}},
       {"sequential",
        "The two products of a tile, one CTA",
        {{"interleaved, one mma (ships)", shipped("m128n128k256")},

@@ -33,6 +33,9 @@ const std::vector<Idea>& ideas();
 // Returns those for a device. On 9.0 there are the tiles that fit the shape, beside what the library chooses.
 std::vector<Idea> ideas_for(const Shape& shape, const dualgemm_device_t& device);
 
+// Returns the instances of the library that compute one of two GEMMs, to fp16.
+std::vector<const dualgemm::Instance*> ones_of_two_gemms(dualgemm::Arch arch);
+
 // This is device memory for the products of a two-pass way, compact; other ways do not use it.
 struct Intermediates {
   void *gates, *ups;  // [m, n] each

@@ -123,21 +123,15 @@ struct OneProductVariant : ProductsVariant<Self, kOptions, kProducts> {
   using Multiply = OneProduct<Self>;
 };
 constexpr Options kOneB{.tile_m = 128, .tile_n = 128, .stages = 6, .scale_stages = 7};
-constexpr Options kOneBTwoPairs{
-    .tile_m = 128, .tile_n = 128, .stages = 6, .scale_stages = 7, .acc_stages = 2};
 struct Sequential : OneProductVariant<Sequential, kOneB, kOneAfterOther> {
   static constexpr const char* kVariant = "sequential";
-};
-struct First : OneProductVariant<First, kOneBTwoPairs, kFirstOnly> {
-  static constexpr const char* kVariant = "first";
-  using Arithmetic = Plain<Identity>;
 };
 
 }  // namespace
 
-extern constinit const InstanceList kAblations = list_of<sm100::Entry>(
-    List<Depth6, Depth5, Depth4, Depth3, Depth2, Depth1, Depth6Bulk, OneKTilePerScaleStage,
-         FourKTilesPerScaleStage, CopyFirst, CopyNext, ReadATwice, SharedRcp, Rotated, OnePair, TwoMmas,
-         TwoMmasPair, Sequential, First>{});
+extern constinit const InstanceList kAblations =
+    list_of<sm100::Entry>(List<Depth6, Depth5, Depth4, Depth3, Depth2, Depth1, Depth6Bulk,
+                               OneKTilePerScaleStage, FourKTilesPerScaleStage, CopyFirst, CopyNext,
+                               ReadATwice, SharedRcp, Rotated, OnePair, TwoMmas, TwoMmasPair, Sequential>{});
 
 }  // namespace bench

@@ -8,6 +8,6 @@ namespace bench {
 
 // All are for fp16.
 extern const dualgemm::InstanceList kAblations;  // for compute capability 10.x
-extern const dualgemm::InstanceList kOneOfTwoGemmsSm90, kSequentialSm90;
+extern const dualgemm::InstanceList kSequentialSm90;
 
 }  // namespace bench

@@ -11,14 +11,7 @@ namespace {
 using namespace dualgemm;
 using sm90::Options;
 
-constexpr sm90::Products kFirstOnly{.accumulators = 1, .together = 1};
 constexpr sm90::Products kOneAfterOther{.accumulators = 2, .together = 1};
-
-// One of two GEMMs: C = alpha1 * A * B1^T.
-template <Options kOptions>
-struct First : sm90::Parts<First<kOptions>, kOptions, Fp16, Plain<Identity>, kFirstOnly> {
-  static constexpr const char* kVariant = "one";
-};
 
 // Both, the second from the start of K again.
 template <Options kOptions>
@@ -55,31 +48,16 @@ constexpr Options by_panels(int rows, int split_k, int stages, int panels) {
           .panel_stages = panels,
           .prepare_warps = 0};
 }
-constexpr Options two_on_an_sm(Options options) {
-  options.ctas_per_sm = 2;
-  return options;
-}
-
-constexpr Options k8 = wide(8, 1, 8, 2), k8Split2 = two_on_an_sm(wide(8, 2, 4, 2)),
-                  k8Narrow2 = narrow(8, 2, 12, 2), k8Narrow4 = narrow(8, 4, 8, 2);
-constexpr Options k16 = wide(16, 1, 7, 4), k16Split2 = wide(16, 2, 7, 4), k16Narrow2 = narrow(16, 2, 9, 4),
-                  k16Narrow4 = narrow(16, 4, 8, 4);
-constexpr Options k32 = wide(32, 1, 5, 8), k32Split2 = wide(32, 2, 5, 8), k32Narrow2 = narrow(32, 2, 6, 8),
-                  k32Narrow4 = narrow(32, 4, 6, 8);
+constexpr Options k8 = wide(8, 1, 8, 2), k8Narrow2 = narrow(8, 2, 12, 2), k8Narrow4 = narrow(8, 4, 8, 2);
+constexpr Options k16 = wide(16, 1, 7, 4), k16Narrow2 = narrow(16, 2, 9, 4), k16Narrow4 = narrow(16, 4, 8, 4);
+constexpr Options k32 = wide(32, 1, 5, 8), k32Narrow2 = narrow(32, 2, 6, 8), k32Narrow4 = narrow(32, 4, 6, 8);
 constexpr Options k64 = by_panels(64, 1, 6, 10), k64Split2 = wide(64, 2, 4, 0),
                   k64Narrow2 = narrow(64, 2, 5, 0), k64Narrow4 = narrow(64, 4, 5, 0);
-constexpr Options k128 = by_panels(128, 1, 4, 8), k128Split2 = by_panels(128, 2, 3, 10),
-                  k128Split4 = by_panels(128, 4, 3, 10);
-constexpr Options k256 = by_panels(256, 1, 2, 5);
+constexpr Options k128 = by_panels(128, 1, 4, 8), k128Split2 = by_panels(128, 2, 3, 10);
 
 }  // namespace
 
-extern constinit const InstanceList kOneOfTwoGemmsSm90 =
-    list<First, k8, k8Split2, k8Narrow2, k8Narrow4, k16, k16Split2, k16Narrow2, k16Narrow4, k32, k32Split2,
-         k32Narrow2, k32Narrow4, k64, k64Split2, k64Narrow2, k64Narrow4, k128, k128Split2, k128Split4,
-         k256>();
-
-// With 256 rows the accumulators of both products would not fit.
+// With 256 rows of A the accumulators of both products would not fit.
 extern constinit const InstanceList kSequentialSm90 =
     list<Sequential, k8, k8Narrow2, k8Narrow4, k16, k16Narrow2, k16Narrow4, k32, k32Narrow2, k32Narrow4, k64,
          k64Split2, k64Narrow2, k64Narrow4, k128, k128Split2>();

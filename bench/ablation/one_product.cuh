@@ -11,9 +11,8 @@ using dualgemm::Plan;
 using dualgemm::sm100::Options;
 using dualgemm::sm100::Products;
 
-// A tile has two products, or one of them. Each k-tile serves one product, by one mma for each step.
+// A tile has two products. Each k-tile serves one of them, by one mma for each step.
 inline constexpr Products kOneAfterOther{.accumulators = 2, .together = 1, .per_step = 1};
-inline constexpr Products kFirstOnly{.accumulators = 1, .together = 1, .per_step = 1};
 
 template <class Traits>
 struct OneProduct {

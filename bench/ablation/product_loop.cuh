@@ -1,6 +1,5 @@
 // product_loop.cuh -- the parts that kernels of every architecture share which multiply with one of B1 and B2
-// at a time: first A * B1^T over all of K and then A * B2^T, from the start of K again; or the first alone,
-// as one of two GEMMs.
+// at a time: first A * B1^T over all of K and then A * B2^T, from the start of K again.
 #pragma once
 
 #include "kernel/common/k_loop.cuh"
@@ -51,14 +50,6 @@ struct LoadOneWeight : dualgemm::LoadWeights<Traits> {
                                    const dualgemm::Tile& tile, const KTileOfProduct& k) const {
     this->cta.load(stage.sfb[0], *of(this->sfb, k), this->scales_at(tile, k), full, this->policy);
   }
-};
-
-// This activation leaves C = alpha1 * A * B1^T as it is.
-struct Identity {
-  DUALGEMM_DEVICE explicit Identity(const dualgemm::Params&) {}
-  DUALGEMM_DEVICE dualgemm::TwoFloats gate(dualgemm::TwoFloats g) const { return g; }
-  // The second product is not there, and this never looks at it.
-  DUALGEMM_DEVICE dualgemm::TwoFloats up(dualgemm::TwoFloats) const { return {1.0f, 1.0f}; }
 };
 
 }  // namespace bench

@@ -48,6 +48,9 @@ GeneralParams general_params(const Problem& problem) {
   general.encode_stride = in[kCGlobalScale].shared_stride();
   general.sfc = start_of<void>(out[kSfc]);
   general.sfc_stride = out[kSfc].shared_stride();
+  general.c_add = in[kCAdd].base;
+  general.c_add_ld = in[kCAdd].pitch;
+  general.c_add_stride = in[kCAdd].shared_stride();
   return general;
 }
 

@@ -15,10 +15,10 @@
 
 namespace dualgemm {
 
-// Loads B1, B2 and their scale factors. Scale factors come in blocks of 128 rows: a tile of other than 128
-// columns of C loads whole blocks, parts of which are its neighbours', and the multiply role picks its own.
-// Both CTAs of a pair multiply with all of B and need all its scale factors: each brings one of SFB1 and SFB2
-// for both.
+// Loads B1, B2 and their scale factors, or B1 and its own. Scale factors come in blocks of 128 rows: a tile
+// of other than 128 columns of C loads whole blocks, parts of which are its neighbours', and the multiply
+// role picks its own. Both CTAs of a pair multiply with all of B and need all its scale factors: each
+// brings one of SFB1 and SFB2 for both. Of one product the leader brings SFB1.
 template <class Traits>
 struct LoadWeights {
   static constexpr Plan kPlan = Traits::kPlan;
@@ -36,7 +36,8 @@ struct LoadWeights {
   DUALGEMM_DEVICE LoadWeights(const Params& p, Cta<Traits> cta_)
       : cta(cta_), b{&p.b1, &p.b2}, sfb{&p.sfb1, &p.sfb2} {
     if constexpr (kOneB) b[0] = b[1] = cta.rank == 0 ? &p.b1 : &p.b2;
-    if constexpr (Cta<Traits>::kPaired) sfb[0] = sfb[1] = cta.rank == 0 ? &p.sfb1 : &p.sfb2;
+    if constexpr (Cta<Traits>::kPaired && kPlan.mma.products == 2)
+      sfb[0] = sfb[1] = cta.rank == 0 ? &p.sfb1 : &p.sfb2;
     // Tiles that share weights mostly run at the same time; few read them again later.
     policy = ptx::create_policy_evict_first();
   }
@@ -57,7 +58,10 @@ struct LoadWeights {
   DUALGEMM_DEVICE void load_scales(ScaleStage<Traits>& stage, uint64_t& full, const Tile& tile,
                                    KTile k) const {
     if constexpr (Cta<Traits>::kPaired) {
-      cta.load_to_both(stage.sfb[cta.rank], *sfb[0], scales_at(tile, k), full, policy);
+      if constexpr (kPlan.mma.products == 1)
+        if (!cta.leads()) return;
+      cta.load_to_both(stage.sfb[kPlan.mma.products == 1 ? 0 : cta.rank], *sfb[0], scales_at(tile, k), full,
+                       policy);
     } else {
 #pragma unroll
       for (int product = 0; product < kPlan.mma.products; ++product)
@@ -169,8 +173,13 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
 }
 
 // One thread calls this.
+template <int32_t kProducts = 2>
 DUALGEMM_DEVICE void prefetch_tensor_maps(const Params& p) {
-  for (const CUtensorMap* map : {&p.b1, &p.b2, &p.a, &p.sfb1, &p.sfb2, &p.sfa}) ptx::prefetch_tensormap(map);
+  if constexpr (kProducts == 1)
+    for (const CUtensorMap* map : {&p.b1, &p.a, &p.sfb1, &p.sfa}) ptx::prefetch_tensormap(map);
+  else
+    for (const CUtensorMap* map : {&p.b1, &p.b2, &p.a, &p.sfb1, &p.sfb2, &p.sfa})
+      ptx::prefetch_tensormap(map);
 }
 
 // Brings the first weights into L2. A pair of CTAs does this before its barriers are ready for copies to

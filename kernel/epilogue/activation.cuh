@@ -1,4 +1,5 @@
 // activation.cuh -- the activations. An activation is C = f(gate) * h(up), two functions of one element each.
+// That of one product is C = f(gate), with functions f that gates have.
 // Its members are its uniform parameters, which it takes from the launch.
 //
 // kernel/README.md says how to add one.
@@ -153,6 +154,40 @@ struct Situ {
   }
   DUALGEMM_HOST_DEVICE float up(float u) const { return of_up(u); }
 };
+
+// ---- of one product ---------------------------------------------------------------------------------------
+
+template <class Math>
+struct Silu : NoParameters {
+  using NoParameters::NoParameters;
+  DUALGEMM_HOST_DEVICE float gate(float g) const { return silu<Math>(g); }
+};
+
+template <class Math>
+struct Relu2 : Reglu<Math> {
+  using Reglu<Math>::Reglu;
+  DUALGEMM_HOST_DEVICE float gate(float g) const {
+    const float x = Reglu<Math>::gate(g);
+    return x * x;
+  }
+};
+
+// Calls visitor(activation) with the activation of this kind, whose gate() is all that one product takes.
+// There is no call for kNone.
+template <class Math, class Visitor>
+DUALGEMM_HOST_DEVICE void visit_linear_activation(LinearActivation kind, const GeneralParams& p,
+                                                  const Visitor& visitor) {
+  switch (kind) {
+    case LinearActivation::kNone: return;
+    case LinearActivation::kSilu: return visitor(Silu<Math>(p));
+    case LinearActivation::kGeluTanh: return visitor(GegluTanh<Math>(p));
+    case LinearActivation::kGeluErf: return visitor(GegluErf<Math>(p));
+    case LinearActivation::kRelu: return visitor(Reglu<Math>(p));
+    case LinearActivation::kRelu2: return visitor(Relu2<Math>(p));
+  }
+}
+
+// ---- of two -----------------------------------------------------------------------------------------------
 
 // Calls visitor(activation) with the activation of this kind.
 template <class Math, class Visitor>

@@ -19,6 +19,10 @@ struct ApproximateMath {
   DUALGEMM_DEVICE static float max(float x, float y) { return ptx::max_nan(x, y); }
 };
 
+DUALGEMM_DEVICE TwoFloats floats_at(const uint32_t* acc, int i) {
+  return {__uint_as_float(acc[i]), __uint_as_float(acc[i + 1])};
+}
+
 // The arithmetic of a plain instance: C = f(alpha1 acc1) * h(alpha2 acc2), with an activation that was fixed
 // when the instance was compiled.
 template <class Activation>
@@ -34,11 +38,8 @@ class PlainArithmetic {
                               Results& results) const {
 #pragma unroll
     for (int i = 0; i < kWidth; i += 2) {
-      const auto floats = [i](const uint32_t* acc) {
-        return TwoFloats{__uint_as_float(acc[i]), __uint_as_float(acc[i + 1])};
-      };
-      const TwoFloats f = activation_.gate(alphas_.gate(floats(fragment.acc1)));
-      const TwoFloats h = activation_.up(alphas_.up(floats(fragment.acc2)));
+      const TwoFloats f = activation_.gate(alphas_.gate(floats_at(fragment.acc1, i)));
+      const TwoFloats h = activation_.up(alphas_.up(floats_at(fragment.acc2, i)));
       output.put(results, i, {f.first * h.first, f.second * h.second});
     }
   }
@@ -48,16 +49,39 @@ class PlainArithmetic {
   Activation activation_;
 };
 
-// What an instance computes of a pair of accumulators is fixed when it is compiled (Plain), or said by the
-// launch (General). So is the type of C. For an A in NVFP4 each set of options is a plain instance for each
-// of two types, with neighbouring ids, or a general one for all types. For an A of 16 bits
-// sixteen_bit.cuh lists which there are. kernel/README.md says how to add an activation or an output.
+// That of a plain instance of one product: C = alpha1 acc1.
+class PlainProduct {
+ public:
+  DUALGEMM_DEVICE PlainProduct(const Params& p, const Tile& tile, LanePlace) : alphas_(p, tile) {}
+
+  template <int kWidth, class Writer, class Results>
+  DUALGEMM_DEVICE void finish(const Fragment<kWidth, 1>& fragment, int, const Writer& output,
+                              Results& results) const {
+#pragma unroll
+    for (int i = 0; i < kWidth; i += 2) output.put(results, i, alphas_.gate(floats_at(fragment.acc1, i)));
+  }
+
+ private:
+  Alphas alphas_;
+};
+
+// What an instance computes of its accumulators is fixed when it is compiled (Plain, and PlainLinear of one
+// product), or said by the launch (General). So is the type of C. For an A in NVFP4 each set of options is a
+// plain instance for each of two types, with neighbouring ids, or a general one for all types. For an A of 16
+// bits sixteen_bit.cuh and one_product.cuh list which there are. kernel/README.md says how to add an
+// activation or an output.
 template <class Activation>
 struct Plain {
   static constexpr bool kGeneral = false;
   using Outputs = List<Fp16, Bf16>;
   template <class, class>
   using Of = PlainArithmetic<Activation>;
+};
+struct PlainLinear {
+  static constexpr bool kGeneral = false;
+  using Outputs = List<Fp16, Bf16>;
+  template <class, class>
+  using Of = PlainProduct;
 };
 struct General {
   static constexpr bool kGeneral = true;
@@ -80,8 +104,8 @@ struct Epilogue {
       : arithmetic(p, tile, at), output(p, tile, at, shared) {}
 
   // Finishes the elements first .. first + kWidth - 1 of the lane.
-  template <int kWidth>
-  DUALGEMM_DEVICE void finish(const Fragment<kWidth>& fragment, int first) const {
+  template <int kWidth, int kProducts>
+  DUALGEMM_DEVICE void finish(const Fragment<kWidth, kProducts>& fragment, int first) const {
     typename Writer::template Results<kWidth> results;
     arithmetic.finish(fragment, first, output, results);
     output.store(results, first);

@@ -1,5 +1,5 @@
-// exact.cuh -- C = f(gate) * h(up) in fp64, rounded once to fp32: within half an ulp of the true product but
-// for the errors of the fp64 functions and of their arguments, which are below 2^-20 of that.
+// exact.cuh -- C = f(gate) * h(up), or f(gate), in fp64, rounded once to fp32: within half an ulp of the true
+// one but for the errors of the fp64 functions and of their arguments, which are below 2^-20 of that.
 #pragma once
 
 #include <cmath>
@@ -18,6 +18,30 @@ DUALGEMM_HOST_DEVICE double exact_times_sigmoid(double x, double z) {
 DUALGEMM_HOST_DEVICE double at_most(double x, double limit) { return x > limit ? limit : x; }
 DUALGEMM_HOST_DEVICE double within(double x, double limit) { return -at_most(-at_most(x, limit), limit); }
 
+DUALGEMM_HOST_DEVICE double exact_gelu_tanh(double g) {
+  constexpr double kTwoRootsOf2OverPi = 1.5957691216057307117597842397375;
+  return exact_times_sigmoid(g, kTwoRootsOf2OverPi * (g + 0.044715 * g * g * g));
+}
+DUALGEMM_HOST_DEVICE double exact_gelu_erf(double g) {
+  constexpr double kRootOfHalf = 0.70710678118654752440084436210485;
+  return g < -1000 ? 0.0 : g * (0.5 * std::erfc(g * -kRootOfHalf));
+}
+DUALGEMM_HOST_DEVICE double exact_relu(double g) { return g < 0 ? 0.0 : g; }
+
+// Returns C of one product.
+DUALGEMM_HOST_DEVICE float exact_linear_activation(LinearActivation activation, float gate) {
+  const double g = gate;
+  switch (activation) {
+    case LinearActivation::kNone: return gate;
+    case LinearActivation::kSilu: return static_cast<float>(exact_times_sigmoid(g, g));
+    case LinearActivation::kGeluTanh: return static_cast<float>(exact_gelu_tanh(g));
+    case LinearActivation::kGeluErf: return static_cast<float>(exact_gelu_erf(g));
+    case LinearActivation::kRelu: return static_cast<float>(exact_relu(g));
+    case LinearActivation::kRelu2: return static_cast<float>(exact_relu(g) * exact_relu(g));
+  }
+  return 0.0f;  // there is no other activation
+}
+
 DUALGEMM_HOST_DEVICE float exact_activation(const GeneralParams& p, float gate, float up) {
   const double g = gate, u = up, alpha = p.swiglu_alpha, limit = p.swiglu_limit;
   switch (static_cast<ActivationKind>(p.activation)) {
@@ -28,15 +52,9 @@ DUALGEMM_HOST_DEVICE float exact_activation(const GeneralParams& p, float gate, 
     case ActivationKind::kSwigluStep:
       return static_cast<float>(at_most(exact_times_sigmoid(g, alpha * g), limit) *
                                 (within(u, limit) + p.swiglu_beta));
-    case ActivationKind::kGegluTanh: {
-      constexpr double kTwoRootsOf2OverPi = 1.5957691216057307117597842397375;
-      return static_cast<float>(exact_times_sigmoid(g, kTwoRootsOf2OverPi * (g + 0.044715 * g * g * g)) * u);
-    }
-    case ActivationKind::kGegluErf: {
-      constexpr double kRootOfHalf = 0.70710678118654752440084436210485;
-      return static_cast<float>((g < -1000 ? 0.0 : g * (0.5 * std::erfc(g * -kRootOfHalf))) * u);
-    }
-    case ActivationKind::kReglu: return static_cast<float>((g < 0 ? 0.0 : g) * u);
+    case ActivationKind::kGegluTanh: return static_cast<float>(exact_gelu_tanh(g) * u);
+    case ActivationKind::kGegluErf: return static_cast<float>(exact_gelu_erf(g) * u);
+    case ActivationKind::kReglu: return static_cast<float>(exact_relu(g) * u);
     case ActivationKind::kGlu: return static_cast<float>(u / (1 + std::exp(-g)));
     case ActivationKind::kSitu: {
       const double a = p.situ_gate, b = p.situ_up;

@@ -14,10 +14,14 @@ struct TwoFloats {
 };
 
 // A fragment has kWidth accumulators of each product, as raw bits of fp32: acc1[i] and acc2[i] make one
-// element of C.
-template <int kWidth>
+// element of C, or acc1[i] alone where an instance computes one product.
+template <int kWidth, int kProducts = 2>
 struct Fragment {
   uint32_t acc1[kWidth], acc2[kWidth];
+};
+template <int kWidth>
+struct Fragment<kWidth, 1> {
+  uint32_t acc1[kWidth];
 };
 
 // A lane's first element lies here: its row is counted from the first of the tile, its column is that of C.

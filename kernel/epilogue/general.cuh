@@ -6,42 +6,51 @@
 //   store     g and u to D1 and D2
 //   activate  y = f(g) h(u)
 //   weigh     y *= c_row_scale[row]
+//   add       y += c_add[row, column]
 //   largest   amax = max(amax, |y|)
 //
 // Each step rounds its results to fp32. It goes over all elements of the fragment before the next one begins,
 // and leaves its results in the registers of what it took: gate and then y where acc1 was, up where acc2 was.
+//
+// Of one product there is neither u nor D2, and y = f(g). The last addition is for one product alone.
 #pragma once
 
 #include "kernel/epilogue/activation.cuh"
 #include "kernel/epilogue/exact.cuh"
 #include "kernel/epilogue/output.cuh"
+#include "kernel/epilogue/residual.cuh"
 #include "kernel/epilogue/scaling.cuh"
 
 namespace dualgemm {
 
 template <class Traits, class Layout, class Math>
 class GeneralArithmetic {
+  static constexpr int kProducts = Traits::kPlan.mma.accumulators;
+  static constexpr bool kBoth = kProducts == 2;
+
  public:
   DUALGEMM_DEVICE GeneralArithmetic(const Params& p, const Tile& tile, LanePlace at)
       : p_(p), tile_(tile), at_(at), alphas_(p, tile) {}
 
   // Hands the elements first .. first + kWidth - 1 of the lane to the writer of the output.
   template <int kWidth, class Writer, class Results>
-  DUALGEMM_DEVICE void finish(const Fragment<kWidth>& fragment, int first, const Writer& output,
+  DUALGEMM_DEVICE void finish(const Fragment<kWidth, kProducts>& fragment, int first, const Writer& output,
                               Results& results) const {
-    float g[kWidth], u[kWidth];
+    float g[kWidth], u[kBoth ? kWidth : 1];
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
       g[i] = __uint_as_float(fragment.acc1[i]);
-      u[i] = __uint_as_float(fragment.acc2[i]);
+      if constexpr (kBoth) u[i] = __uint_as_float(fragment.acc2[i]);
     }
     scale<kWidth>(g, u, first);
     add<kWidth>(g, p_.general.bias1, first);
-    add<kWidth>(u, p_.general.bias2, first);
+    if constexpr (kBoth) add<kWidth>(u, p_.general.bias2, first);
     if (p_.general.d1.start) store_preactivations<kWidth>(g, u, first);
     if (p_.general.exact) activate_exactly<kWidth>(g, u);
     else activate<kWidth>(g, u);
     weigh<kWidth>(g, first);
+    if constexpr (!kBoth)
+      if (p_.general.c_add) add_residual<kWidth>(g, first);
     if (p_.general.amax) raise_amax<kWidth>(g, first);
 #pragma unroll
     for (int i = 0; i < kWidth; i += 2) output.put(results, i, {g[i], g[i + 1]});
@@ -59,7 +68,7 @@ class GeneralArithmetic {
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
         g[i] *= alphas_.alpha1;
-        u[i] *= alphas_.alpha2;
+        if constexpr (kBoth) u[i] *= alphas_.alpha2;
       }
       return;
     }
@@ -67,7 +76,7 @@ class GeneralArithmetic {
     for (int i = 0; i < kWidth; ++i) {
       const float factor = factors[Layout::row(first + i)];
       g[i] *= alphas_.alpha1 * factor;
-      u[i] *= alphas_.alpha2 * factor;
+      if constexpr (kBoth) u[i] *= alphas_.alpha2 * factor;
     }
   }
 
@@ -92,17 +101,25 @@ class GeneralArithmetic {
   template <int kWidth, class Format>
   DUALGEMM_DEVICE void store_both(const float* g, const float* u, int first) const {
     store_floats<kWidth>(DirectWriter<Traits, Format, Layout, matrix_d1>(p_, tile_, at_), g, first);
-    store_floats<kWidth>(DirectWriter<Traits, Format, Layout, matrix_d2>(p_, tile_, at_), u, first);
+    if constexpr (kBoth)
+      store_floats<kWidth>(DirectWriter<Traits, Format, Layout, matrix_d2>(p_, tile_, at_), u, first);
   }
 
   template <int kWidth>
   DUALGEMM_DEVICE void activate(float* g, const float* u) const {
-    visit_activation<Math>(static_cast<ActivationKind>(p_.general.activation), p_.general,
-                           [&](const auto& activation) {
+    if constexpr (!kBoth)
+      return visit_linear_activation<Math>(static_cast<LinearActivation>(p_.general.activation), p_.general,
+                                           [&](const auto& activation) {
 #pragma unroll
-                             for (int i = 0; i < kWidth; ++i)
-                               g[i] = activation.gate(g[i]) * activation.up(u[i]);
-                           });
+                                             for (int i = 0; i < kWidth; ++i) g[i] = activation.gate(g[i]);
+                                           });
+    else
+      visit_activation<Math>(static_cast<ActivationKind>(p_.general.activation), p_.general,
+                             [&](const auto& activation) {
+#pragma unroll
+                               for (int i = 0; i < kWidth; ++i)
+                                 g[i] = activation.gate(g[i]) * activation.up(u[i]);
+                             });
   }
   // The code of the exact functions is long and is there once: it works on element 0, and each round of the
   // loop moves the other elements down by one.
@@ -110,14 +127,19 @@ class GeneralArithmetic {
   DUALGEMM_DEVICE void activate_exactly(float* g, float* u) const {
 #pragma unroll 1
     for (int n = 0; n < kWidth; ++n) {
-      const float y = exact_activation(p_.general, g[0], u[0]);
+      const float y = exactly(g[0], u[0]);
 #pragma unroll
       for (int i = 0; i + 1 < kWidth; ++i) {
         g[i] = g[i + 1];
-        u[i] = u[i + 1];
+        if constexpr (kBoth) u[i] = u[i + 1];
       }
       g[kWidth - 1] = y;
     }
+  }
+
+  DUALGEMM_DEVICE float exactly(float g, float u) const {
+    if constexpr (kBoth) return exact_activation(p_.general, g, u);
+    else return exact_linear_activation(static_cast<LinearActivation>(p_.general.activation), g);
   }
 
   template <int kWidth>
@@ -126,6 +148,23 @@ class GeneralArithmetic {
     if (!factors.given()) return;
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) y[i] *= factors[Layout::row(first + i)];
+  }
+
+  template <int kWidth>
+  DUALGEMM_DEVICE void add_residual(float* y, int first) const {
+    switch (static_cast<CType>(p_.c_type)) {
+      case CType::kFp32: return add_matrix<kWidth, Fp32>(y, first);
+      case CType::kFp16: return add_matrix<kWidth, Fp16>(y, first);
+      default: return add_matrix<kWidth, Bf16>(y, first);
+    }
+  }
+  template <int kWidth, class Format>
+  DUALGEMM_DEVICE void add_matrix(float* y, int first) const {
+    const MatrixReader<Format, Layout> residual(p_, tile_, at_);
+    float x[kWidth];
+    residual.template load<kWidth>(x, first);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) y[i] = __fadd_rn(y[i], x[i]);
   }
 
   // Numbers that are not negative are ordered as their bits are as an int32, and NaN comes after all of them.

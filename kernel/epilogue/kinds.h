@@ -26,7 +26,8 @@ enum class ActivationKind : int32_t {
 };
 inline constexpr int32_t kActivations = 7;
 
-// The activation of a launch that computes one product. The numbers are those of DUALGEMM_LINEAR_ACTIVATION_*.
+// The activation of one product is C = f(g), and kNone leaves g as it is. kRelu2 is max(g, 0)^2. The numbers are
+// those of DUALGEMM_LINEAR_ACTIVATION_*.
 enum class LinearActivation : int32_t {
   kNone = 0,
   kSilu = 1,
@@ -54,7 +55,8 @@ struct OutputKind {
   int32_t store_bytes;  // of a row: what one store of a warp writes side by side
 };
 
-// The epilogue of an instance: a plain SwiGLU of one type, or whatever a launch says, in any type.
+// The epilogue of an instance: whatever a launch says, in any type, or one type and a plain SwiGLU. Of one
+// product the plain epilogue is alpha1 acc1.
 struct EpilogueKind {
   bool general;
   int32_t output_count;

@@ -3,6 +3,8 @@
 //
 //   plain     g = alpha1 acc1                           u = alpha2 acc2
 //   general   g = (alpha1 s[row]) acc1 + bias1[column]  u = (alpha2 s[row]) acc2 + bias2[column]
+//
+// One product has no u.
 #pragma once
 
 #include "kernel/common/scheduler.cuh"

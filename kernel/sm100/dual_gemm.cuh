@@ -44,7 +44,7 @@ template <class Traits>
 DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta, Role role) {
   constexpr Plan kPlan = Traits::kPlan;
   if (role == Role::kSetup && ptx::elect_sync()) {
-    prefetch_tensor_maps(p);
+    prefetch_tensor_maps<kPlan.mma.products>(p);
     // A pair loads only after its cluster barrier below; this uses the time until then.
     if constexpr (Cta<Traits>::kPaired && !kPlan.tile.grouped)
       prefetch_weights<Traits>(p, cta, scheduler(p, smem));

@@ -36,18 +36,24 @@ DUALGEMM_DEVICE auto epilogue_of(const Params& p, SharedStorage<Traits>& smem, C
   return Epilogue<Traits, Layout<Traits>>(p, tile, place_of_lane(cta, tile, warp), smem.output);
 }
 
-// Returns when the columns from acc1 and acc2 on are in registers.
+// What a lane has of kWidth columns.
 template <class Traits, int kWidth>
-DUALGEMM_DEVICE void load_fragment(Fragment<kWidth>& fragment, uint32_t acc1, uint32_t acc2) {
-  constexpr bool kBoth = Traits::kPlan.mma.accumulators == 2;  // else acc2 is not there
+using FragmentOf = Fragment<kWidth, Traits::kPlan.mma.accumulators>;
+
+// Returns when the columns from acc1, and of two products from acc2 on, are in registers.
+template <int kWidth, int kProducts>
+DUALGEMM_DEVICE void load_fragment(Fragment<kWidth, kProducts>& fragment, uint32_t acc1, uint32_t acc2) {
+  constexpr bool kBoth = kProducts == 2;
   ptx::tcgen05_ld_32x32b(fragment.acc1, acc1);
   if constexpr (kBoth) ptx::tcgen05_ld_32x32b(fragment.acc2, acc2);
   ptx::tcgen05_wait_ld();  // the registers are defined, and tensor memory has been read, only after this
   // Nothing tells the compiler that the wait defines the registers; these empty statements keep their uses
   // below it.
 #pragma unroll
-  for (int i = 0; i < kWidth; ++i)
-    asm volatile("" : "+r"(fragment.acc1[i]), "+r"(fragment.acc2[i])::"memory");
+  for (int i = 0; i < kWidth; ++i) {
+    if constexpr (kBoth) asm volatile("" : "+r"(fragment.acc1[i]), "+r"(fragment.acc2[i])::"memory");
+    else asm volatile("" : "+r"(fragment.acc1[i])::"memory");
+  }
 }
 
 // Returns when the accumulators are final and this warp may load them.
@@ -70,14 +76,17 @@ struct Chunks {
   // After this chunk is in registers, all that the mma of the next tile overwrites has been read.
   static constexpr int kReleasing = (kPlan.tmem.overlapped() ? kShared / kWidth : kCount) - 1;
 
-  // Returns the first column of chunk i. Where pairs overlap, the shared columns, the last 64 of acc2[0] and
-  // the first 64 of acc1[1], are read first.
+  // Returns the first column of chunk i. Where pairs overlap, the shared columns, the last 64 of pair 0 and
+  // the first 64 of pair 1, are read first.
   DUALGEMM_DEVICE static int first(EpilogueWarp warp, int i, int acc) {
     if constexpr (kPlan.tmem.overlapped()) {
-      static_assert(kShared % kWidth == 0 && kPlan.mma.columns == 4 * kShared);
-      const bool upper = (acc == 0) == (i <= kReleasing);
-      return warp.half * kShared + i * kWidth % kShared +
-             (upper ? kPlan.mma.columns - kPlan.tmem.shared_columns : 0);
+      constexpr int kOthers = kPlan.mma.columns / 2 - kShared;  // that this warp reads after the shared ones
+      static_assert(kShared % kWidth == 0 && kOthers % kShared == 0);
+      const bool shared = i <= kReleasing, upper = (acc == 0) == shared;
+      if constexpr (kOthers == kShared)
+        return warp.half * kShared + i * kWidth % kShared + (upper ? kPlan.mma.columns - 2 * kShared : 0);
+      const int of_half = shared ? kShared : kOthers, before = shared ? 0 : kShared;
+      return warp.half * of_half + i * kWidth - before + (upper ? kPlan.mma.columns - 2 * of_half : 0);
     } else {
       return warp.half * (kPlan.mma.columns / 2) + i * kWidth;
     }
@@ -97,8 +106,8 @@ DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Traits>& smem,
 #pragma unroll C::kUnrolled
     for (int i = 0; i < C::kCount; ++i) {
       const int column = C::first(warp, i, pair);
-      Fragment<C::kWidth> fragment;
-      load_fragment<Traits>(fragment, tmem.acc1(pair) + column, tmem.acc2(pair) + column);
+      FragmentOf<Traits, C::kWidth> fragment;
+      load_fragment(fragment, tmem.acc1(pair) + column, tmem.acc2(pair) + column);
       if (i == C::kReleasing) {
         // They are in registers now: the mma of a later tile may overwrite the accumulators during the work
         // below.

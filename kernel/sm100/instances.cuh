@@ -8,11 +8,13 @@
 namespace dualgemm::sm100 {
 
 template <Options kOptions, class... Output>
-auto with_outputs(List<Output...>) -> List<Traits<kOptions, Output, InstanceArithmetic>...>;
+auto with_outputs(List<Output...>)
+    -> List<Traits<kOptions, Output, InstanceArithmetic<kOptions.products>>...>;
 
 // The list of each set of options with each output, options outermost.
 template <Options... kOptions>
-inline constexpr InstanceList kInstances = list_of<Entry>(
-    typename Joined<decltype(with_outputs<kOptions>(InstanceArithmetic::Outputs{}))...>::Type{});
+inline constexpr InstanceList kInstances =
+    list_of<Entry>(typename Joined<decltype(with_outputs<kOptions>(
+                       typename InstanceArithmetic<kOptions.products>::Outputs{}))...>::Type{});
 
 }  // namespace dualgemm::sm100

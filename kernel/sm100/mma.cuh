@@ -1,8 +1,8 @@
 // mma.cuh -- the multiply role: for every k-tile it copies the scale factors to tensor memory and issues the
-// mma of both products, A * B1^T into acc1 and A * B2^T into acc2, or their transposes with swap A/B. It
-// is one warp, in a pair one of the leader: its 2-SM mma work on the shared and tensor memory of both CTAs,
-// at the same places. All of it is asynchronous. A tcgen05.commit of the lane that issued it reports
-// its completion, and elect.sync always elects the same lane.
+// mma of both products, A * B1^T into acc1 and A * B2^T into acc2, or their transposes with swap A/B. Of one
+// product it issues the first alone. It is one warp, in a pair one of the leader: its 2-SM mma work on the
+// shared and tensor memory of both CTAs, at the same places. All of it is asynchronous. A tcgen05.commit of
+// the lane that issued it reports its completion, and elect.sync always elects the same lane.
 #pragma once
 
 #include "kernel/common/k_loop.cuh"
@@ -72,10 +72,10 @@ struct CopyPerStep {
   }
 };
 
-// Issues the mma of one K step, for both products. A step is 32 bytes of a 128-byte row; the swizzle depends
+// Issues the mma of one K step, for all products. A step is 32 bytes of a 128-byte row; the swizzle depends
 // on higher address bits only, so moving the start address is all it takes.
 template <class Traits>
-struct BothProducts {
+struct AllProducts {
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr uint32_t kInstruction = ptx::mxf4nvf4_instruction_descriptor(kPlan.mma.m, kPlan.mma.n);
   // The second mma of a step takes its A from the collector. Options::keep_a (sm100/plan.h) says which order
@@ -88,10 +88,13 @@ struct BothProducts {
     const auto operand = [&x](int offset) { return ptx::advance(x.stage, offset + x.step * (kMmaK / 2)); };
     const uint64_t a = operand(0), b1 = operand(kPlan.operands.a_bytes);
     const uint32_t sfa = tmem.sfa(x.window, x.window_step), sfb1 = tmem.sfb(x.window, x.window_step, 0);
-    if constexpr (kPlan.mma.per_step == 1) {
-      // B2 follows B1, acc2 follows acc1, SFB2 follows SFB1.
-      ptx::tcgen05_mma_mxf4nvf4_block16<kGroup>(tmem.acc1(x.acc), a, b1, kInstruction, sfa, sfb1,
-                                                x.accumulate);
+    if constexpr (kPlan.mma.products == 1 && kPlan.mma.swap_ab) {
+      ptx::tcgen05_mma_mxf4nvf4_block16<kGroup>(tmem.acc1(x.acc), b1, a, kInstruction, sfb1,
+                                                sfa + x.sf_offset, x.accumulate);
+    } else if constexpr (kPlan.mma.per_step == 1) {
+      // Of two products B2 follows B1, acc2 follows acc1, SFB2 follows SFB1, and there is no offset.
+      ptx::tcgen05_mma_mxf4nvf4_block16<kGroup>(tmem.acc1(x.acc), a, b1, kInstruction, sfa,
+                                                sfb1 + x.sf_offset, x.accumulate);
     } else {
       const uint64_t b2 = operand(kPlan.operands.a_bytes + kPlan.operands.b_box_bytes);
       const uint32_t sfb2 = tmem.sfb(x.window, x.window_step, 1);

@@ -26,9 +26,10 @@ struct Options {
   // between them. The PTX ISA promises that order for mma on one accumulator; these two have one each, so it
   // does not cover them. Public kernels that give right results on a B200 rely on the order all the same.
   bool keep_a = false;
+  int32_t products = 2;  // of a tile: A * B1^T and A * B2^T, or the first alone
 };
 
-// How the two products of a tile are computed. The kernels of the library compute both from each k-tile;
+// How the products of a tile are computed. The kernels of the library compute all of them from each k-tile;
 // bench/ablation has some that do not.
 struct Products {
   int32_t accumulators;  // products of a tile
@@ -49,8 +50,11 @@ constexpr int32_t acc_columns_of_product(const Options& o) { return swap_ab(o) ?
 
 // With 128 columns one mma of N = 256 computes both products, with B1 and B2 as one operand of 256 rows.
 // Elsewhere it takes two. With 64 columns the scale factors of B cannot be packed without overlapping copies,
-// and 2 * 192 columns are more than an mma has.
-constexpr Products products_of(const Options& o) { return {2, 2, acc_columns_of_product(o) == 128 ? 1 : 2}; }
+// and 2 * 192 columns are more than an mma has. One product always takes one mma.
+constexpr Products products_of(const Options& o) {
+  const bool one_mma = o.products == 1 || acc_columns_of_product(o) == 128;
+  return {o.products, o.products, one_mma ? 1 : 2};
+}
 
 constexpr MmaPlan mma_plan(const Options& o, Products products) {
   MmaPlan x{};
@@ -71,7 +75,8 @@ constexpr TmemPlan tmem_plan(const Options& o, const MmaPlan& mma, const ScalePl
   TmemPlan x{};
   x.acc_stages = o.acc_stages;
   x.acc_columns = mma.accumulators * mma.columns;
-  // Two pairs of 2 * 128 columns would fill tensor memory: they share 64 instead (tmem_map.cuh).
+  // Two pairs of 2 * 128 columns, or two accumulators of 256, would fill tensor memory: they share 64 instead
+  // (tmem_map.cuh).
   const bool overlapped = o.acc_stages == 2 && 2 * x.acc_columns == kTmemColumns;
   x.shared_columns = overlapped ? 64 : 0;
   x.acc_barriers = overlapped ? 1 : o.acc_stages;
@@ -114,6 +119,7 @@ constexpr bool possible() {
   static_assert(
       kPlan.mma.columns % (2 * kPlan.epilogue.chunk_columns) == 0,
       "tile_n: two warps of the epilogue share the columns of a lane in chunks of 32, so they come in 64s");
+  static_assert(o.products == 1 || o.products == 2, "products: one or two");
   static_assert(!kPlan.mma.swap_ab || o.tile_n == kTmemLanes,
                 "tile_n: with swap A/B the rows of B1 and B2 are the 128 lanes of tensor memory");
   static_assert(kPlan.mma.n <= 256, "tile_n: an mma has at most 256 columns");

@@ -26,7 +26,8 @@ struct Reduction {
   static constexpr int kWidth = kHalf % kWidest == 0 ? kWidest : kHalf % 16 == 0 ? 16 : 8;
   static constexpr int kVectorBytes = 16;  // four columns of one lane
   static constexpr int kProductBytes = kShare / 4 * kTmemLanes * kVectorBytes;
-  static constexpr int kSliceBytes = 2 * kProductBytes;
+  static constexpr bool kBoth = kPlan.mma.accumulators == 2;
+  static constexpr int kSliceBytes = kPlan.mma.accumulators * kProductBytes;
   static_assert(kSlices * kSliceBytes <= kPlan.ring_bytes(), "the partial sums fit into the rings");
   static_assert(kHalf % kWidth == 0 && kWidth % 4 == 0, "kHalf is whole chunks of whole vectors");
 
@@ -76,12 +77,13 @@ DUALGEMM_DEVICE void send_partial_sums(SharedStorage<Traits>& smem, Cta<Traits> 
     const uint32_t exchange = ptx::mapa(ptx::smem_u32(&smem), owner * Cta<Traits>::kGroup + cta.rank);
     const int first = static_cast<int>(owner) * R::kShare;
     for (int column = R::first(warp); column < R::end(warp, columns - first); column += R::kWidth) {
-      Fragment<R::kWidth> part;
-      load_fragment<Traits>(part, tmem.acc1(0) + first + column, tmem.acc2(0) + first + column);
+      FragmentOf<Traits, R::kWidth> part;
+      load_fragment(part, tmem.acc1(0) + first + column, tmem.acc2(0) + first + column);
 #pragma unroll
       for (int j = 0; j < R::kWidth; j += 4) {
         ptx::st_shared_cluster_v4_b32(exchange + R::offset(cta.slice, 0, column + j, lane), &part.acc1[j]);
-        ptx::st_shared_cluster_v4_b32(exchange + R::offset(cta.slice, 1, column + j, lane), &part.acc2[j]);
+        if constexpr (R::kBoth)
+          ptx::st_shared_cluster_v4_b32(exchange + R::offset(cta.slice, 1, column + j, lane), &part.acc2[j]);
       }
       __syncwarp();  // the next tcgen05.ld needs the lanes together again
     }
@@ -96,7 +98,7 @@ DUALGEMM_DEVICE auto sum_of_slices(const SharedStorage<Traits>& smem, int k_tile
   const auto add = [](uint32_t& sum, uint32_t part) {
     sum = __float_as_uint(__uint_as_float(sum) + __uint_as_float(part));
   };
-  Fragment<R::kWidth> sum{};
+  FragmentOf<Traits, R::kWidth> sum{};
 #pragma unroll 1
   for (uint32_t slice = 0; slice < R::kSlices; ++slice) {
     if (k_range(k_tiles, slice, R::kSlices).empty()) continue;  // no mma, nothing sent
@@ -104,11 +106,11 @@ DUALGEMM_DEVICE auto sum_of_slices(const SharedStorage<Traits>& smem, int k_tile
     for (int j = 0; j < R::kWidth; j += 4) {
       uint32_t part1[4], part2[4];
       ptx::ld_shared_v4_b32(part1, exchange + R::offset(slice, 0, column + j, lane));
-      ptx::ld_shared_v4_b32(part2, exchange + R::offset(slice, 1, column + j, lane));
+      if constexpr (R::kBoth) ptx::ld_shared_v4_b32(part2, exchange + R::offset(slice, 1, column + j, lane));
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         add(sum.acc1[j + i], part1[i]);
-        add(sum.acc2[j + i], part2[i]);
+        if constexpr (R::kBoth) add(sum.acc2[j + i], part2[i]);
       }
     }
   }

@@ -1,4 +1,5 @@
-// tmem_map.cuh -- the columns of tensor memory: the accumulators of both products and the scale factors.
+// tmem_map.cuh -- the columns of tensor memory: the accumulators of both products and the scale factors. Of
+// one product there is no acc2, and no SFB2.
 //
 //   0          mma.columns  2 mma.columns                  tmem.scales                      tmem.used
 //   | acc1[0]  | acc2[0]    | acc1[1], acc2[1] if doubled  | window 0 | window 1 | ...       |
@@ -9,10 +10,10 @@
 //   | acc1[0]  | acc2[0]             |                                | windows  |
 //                         | acc1[1]             | acc2[1]             |
 //
-// acc2[0] columns 64..127 are acc1[1] columns 0..63. The epilogue reads these first and then arrives on
-// acc_empty, so that the mma of the next tile may start while it reads the rest (epilogue.cuh). The tile
-// after that uses the first pair again, all of which has been read by then: the epilogue takes tiles in
-// order.
+// acc2[0] columns 64..127 are acc1[1] columns 0..63. Of one product acc1 has all 256 columns of what is acc1
+// and acc2 here. The epilogue reads the shared columns first and then arrives on acc_empty, so that the mma
+// of the next tile may start while it reads the rest (epilogue.cuh). The tile after that uses the first
+// pair again, all of which has been read by then: the epilogue takes tiles in order.
 //
 // Scale factors are copied here before the mma that use them, into one of several windows. Where tensor
 // memory has room, each scale stage has a window of its own, and its factors are resident: they stay until
@@ -23,7 +24,7 @@
 //   | SFA k0 | SFA k1 | ... | SFB1 k0 | SFB2 k0 | SFB1 k1 | SFB2 k1 | ...
 //
 // Four columns hold the factors of 128 rows: row r in column r / 32, lanes r % 32 + {0, 32, 64, 96}. The
-// atoms of B of a step are neighbours, so the single mma of N = 256 reads them as eight columns.
+// atoms of B of a step are neighbours, so a single mma of up to N = 256 reads them as eight columns.
 //
 // Nothing documents that an mma has read its scale factors before a later copy overwrites them. So a wait for
 // a commit that follows the mma stands between them. For windows used in turn the multiply role waits for

@@ -17,7 +17,7 @@ struct Parts {
   using LoadWeights = dualgemm::LoadWeights<Self>;
   using LoadActivations = dualgemm::LoadActivations<Self>;
   using ScaleCopies = CopyPerStep;
-  using Multiply = BothProducts<Self>;
+  using Multiply = AllProducts<Self>;
   static constexpr const char* kVariant = "";  // what the name of an instance says of another part
 };
 

@@ -85,7 +85,7 @@ class FinishExchanged {
       const bool exists = item < kItems && first + row < rows;
       const Epilogue<Traits, AlongRow> epilogue(
           p_, tile, {exists ? first + row : tile.rows, tile.n * kPlan.tile.n + column}, smem_.output);
-      Fragment<kWidth> sum{};
+      Fragment<kWidth, kPlan.mma.accumulators> sum{};
       if (exists) {
         load(sum.acc1, 0, row, column);
         if constexpr (kPlan.mma.accumulators == 2) load(sum.acc2, 1, row, column);

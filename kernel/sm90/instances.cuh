@@ -9,12 +9,13 @@
 namespace dualgemm::sm90 {
 
 template <Options kOptions, class... Output>
-auto with_outputs(List<Output...>) -> List<Traits<kOptions, Output, InstanceArithmetic>...>;
+auto with_outputs(List<Output...>)
+    -> List<Traits<kOptions, Output, InstanceArithmetic<kOptions.products>>...>;
 
 // A plain instance for an A of 16 bits writes that type, and what writes another is general.
 template <Options kOptions>
-using OutputsOf = std::conditional_t<InstanceArithmetic::kGeneral || kOptions.a_type == CType::kNvfp4,
-                                     InstanceArithmetic::Outputs,
+using OutputsOf = std::conditional_t<kGeneralInstances || kOptions.a_type == CType::kNvfp4,
+                                     typename InstanceArithmetic<kOptions.products>::Outputs,
                                      List<std::conditional_t<kOptions.a_type == CType::kBf16, Bf16, Fp16>>>;
 
 // The list of each set of options with each output, options outermost.

@@ -55,12 +55,12 @@ struct Sums {
   static constexpr int kColumns = 2 / kPlan.products;  // of a lane, eight apart
   Accumulators<Traits> of_loop[kPlan.main_loops()];
 
-  // Returns gate and up of a row pair's element, d[4 i + j] above for j = 0, 1, in a column of the lane. A
-  // tile of one product has no up.
+  // Returns gate and up of a row pair's element, d[4 i + j] above for j = 0, 1, in a column of the lane. Of
+  // one product there is no up.
   DUALGEMM_DEVICE float gate(int element, int column) const { return of_loop[0].d[element + 2 * column]; }
   DUALGEMM_DEVICE float up(int element, int column) const {
-    if constexpr (kPlan.accumulators == 1) return 0.0f;
-    else if constexpr (kPlan.products == 2) return of_loop[0].d[element + 2];
+    static_assert(kPlan.accumulators == 2);
+    if constexpr (kPlan.products == 2) return of_loop[0].d[element + 2];
     else return of_loop[1].d[element + 2 * column];
   }
 };

@@ -12,7 +12,7 @@ namespace dualgemm::sm90 {
 
 // What distinguishes one instance from another. A CTA computes a tile of tile_m rows and tile_n columns of C.
 // A warpgroup takes 32 of the columns: 32 rows of B1 and the same 32 of B2 are the 64 rows of its wgmma,
-// whose columns are all tile_m rows of A. Where a k-tile has one of B1 and B2 (Products), it takes 64.
+// whose columns are all tile_m rows of A. Of one product it takes 64 columns, as 64 rows of B1.
 struct Options {
   int32_t tile_m, tile_n;
   int32_t split_k = 1;        // CTAs of a cluster that share a tile
@@ -23,15 +23,16 @@ struct Options {
   int32_t ctas_per_sm = 1;
   bool grouped = false;  // several problems, whose rows are known on the device only
   CType a_type = CType::kNvfp4;
+  int32_t products = 2;  // of a tile: A * B1^T and A * B2^T, or the first alone
 };
 
-// How the two products of a tile are computed. The kernels of the library compute both from each k-tile;
+// How the products of a tile are computed. The kernels of the library compute all of them from each k-tile;
 // bench/ablation has some that do not.
 struct Products {
   int32_t accumulators;  // products of a tile
   int32_t together;      // of them, those that are computed from one k-tile
 };
-inline constexpr Products kBothTogether{2, 2};
+constexpr Products products_of(const Options& o) { return {o.products, o.products}; }
 
 inline constexpr int32_t kHalfK = kTileK / 2;
 inline constexpr int32_t kWgmmaM = 64;      // rows of the fragment of a warpgroup
@@ -95,7 +96,8 @@ constexpr int32_t share_rows(int32_t tile_m, int32_t split_k) {
   return rows;
 }
 
-// Where a k-tile has both products, gate and up of the same columns of C are rows of one fragment.
+// Where a k-tile has both products, gate and up of the same columns of C are rows of one fragment. Of one
+// product all rows are columns of C.
 constexpr ConsumerPlan consumer_plan(const Options& o, Products products) {
   const int32_t columns = kWgmmaM / products.together;
   return {.column_groups = o.tile_n / columns,
@@ -116,7 +118,7 @@ constexpr RegisterPlan register_plan(const Plan& plan) {
   return x;
 }
 
-constexpr Plan plan_of(const Options& o, Products products = kBothTogether) {
+constexpr Plan plan_of(const Options& o, Products products) {
   Plan plan{};
   plan.arch = Arch::kSm90;
   plan.a_type = o.a_type;
@@ -140,6 +142,7 @@ constexpr Plan plan_of(const Options& o, Products products = kBothTogether) {
   plan.registers = register_plan(plan);
   return plan;
 }
+constexpr Plan plan_of(const Options& o) { return plan_of(o, products_of(o)); }
 
 // Returns the shared memory that a CTA may have.
 DUALGEMM_HOST_DEVICE constexpr int32_t smem_limit(const Plan& plan) {
@@ -159,6 +162,7 @@ constexpr bool possible() {
       o.tile_n % kPlan.consumers.columns == 0 && o.tile_n > 0 && kSfAtomRows % o.tile_n == 0,
       "tile_n: a warpgroup has 32 columns of C, or 64 of one product, and a tile lies in one block of 128 "
       "rows of factors");
+  static_assert(o.products == 1 || o.products == 2, "products: one or two");
   static_assert(o.stages > 0 && o.panel_stages >= 0, "stages: at least 1");
   static_assert(o.k_groups == 1 || (o.k_groups == 2 && o.split_k > 1),
                 "k_groups: a k-tile has two halves, whose sums are added up as those of split-K are");

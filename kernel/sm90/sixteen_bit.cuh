@@ -6,17 +6,11 @@
 
 namespace dualgemm::sm90 {
 
-template <CType kType>
-constexpr Options of_type(Options o) {
-  o.a_type = kType;
-  return o;
-}
-
 // A stage has neither an A in NVFP4 nor factors of A: some tiles have a stage more for that.
 template <CType kType>
 consteval InstanceList sixteen_bit_instances() {
   constexpr Options kMore64 = of_type<kType>(with_stages(kM64N64, 4));
-  if constexpr (InstanceArithmetic::kGeneral) return kInstances<kMore64, of_type<kType>(kM64N64g)>;
+  if constexpr (kGeneralInstances) return kInstances<kMore64, of_type<kType>(kM64N64g)>;
   else
     return kInstances<of_type<kType>(kM16N128), of_type<kType>(kM16N64s2), of_type<kType>(kM16N32s2),
                       of_type<kType>(kM16N128g), of_type<kType>(kM32N128),

@@ -26,6 +26,7 @@ class FinishStaged {
   static constexpr Plan kPlan = Traits::kPlan;
   using Results = StagedResults<Traits>;
   using Output = typename Traits::Output;
+  static constexpr int kProducts = kPlan.mma.accumulators;
   static constexpr int kMatrices = Results::kRows / 8;  // of eight rows of C
   static constexpr int kLaneColumns = Sums<Traits>::kColumns;
   static constexpr int kColumns = kPlan.consumers.columns;
@@ -47,12 +48,13 @@ class FinishStaged {
 #pragma unroll
       for (int column = 0; column < kLaneColumns; ++column) {
         // Two rows of each matrix, the pair of a lane.
-        Fragment<2 * kMatrices> fragment;
+        Fragment<2 * kMatrices, kProducts> fragment;
 #pragma unroll
         for (int i = 0; i < 2 * kMatrices; ++i) {
           const int at = (first / 8 + i / 2) * 4 + i % 2;
           fragment.acc1[i] = __float_as_uint(sums.gate(at, column) * Traits::kUnscale);
-          fragment.acc2[i] = __float_as_uint(sums.up(at, column) * Traits::kUnscale);
+          if constexpr (kProducts == 2)
+            fragment.acc2[i] = __float_as_uint(sums.up(at, column) * Traits::kUnscale);
         }
         uint32_t matrices[kMatrices];
         arithmetic.finish(fragment, 0, Packed{output}, matrices);

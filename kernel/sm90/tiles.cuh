@@ -12,6 +12,11 @@ constexpr Options grouped(Options o) {
   o.grouped = true;
   return o;
 }
+template <CType kType>
+constexpr Options of_type(Options o) {
+  o.a_type = kType;
+  return o;
+}
 constexpr Options with_stages(Options o, int32_t stages) {
   o.stages = stages;
   return o;
@@ -21,7 +26,7 @@ constexpr Options with_stages(Options o, int32_t stages) {
 // A general one needs more than half of the registers of an SM: it has the SM for itself, and rings of twice
 // the depth.
 constexpr Options for_few_rows(Options o) {
-  if (!InstanceArithmetic::kGeneral) {
+  if (!kGeneralInstances) {
     o.ctas_per_sm = 2;
   } else {
     o.stages *= 2;
@@ -32,7 +37,7 @@ constexpr Options for_few_rows(Options o) {
 // Four warpgroups leave each other about a hundred registers. A general instance takes more: it has two, and
 // half of the columns.
 constexpr Options for_many_columns(Options o) {
-  if (InstanceArithmetic::kGeneral) o.tile_n /= 2;
+  if (kGeneralInstances) o.tile_n /= 2;
   return o;
 }
 
@@ -70,7 +75,7 @@ inline constexpr Options kM64N128xg = grouped(kM64N128x);
 
 // For many. A general instance takes more registers than eight warps that prepare A leave it.
 inline constexpr Options kM128N64{
-    .tile_m = 128, .tile_n = 64, .stages = 2, .prepare_warps = InstanceArithmetic::kGeneral ? 4 : 8};
+    .tile_m = 128, .tile_n = 64, .stages = 2, .prepare_warps = kGeneralInstances ? 4 : 8};
 inline constexpr Options kM128N64g = grouped(kM128N64);
 inline constexpr Options kM128N64x{
     .tile_m = 128, .tile_n = 64, .stages = 4, .panel_stages = 8, .prepare_warps = 0};

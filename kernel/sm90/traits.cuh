@@ -16,7 +16,8 @@
 namespace dualgemm::sm90 {
 
 // The parts of the pipeline as they ship. Self names the traits that inherit them.
-template <class Self, Options kOptions, class Output_, class Arithmetic_, Products kProducts = kBothTogether>
+template <class Self, Options kOptions, class Output_, class Arithmetic_,
+          Products kProducts = products_of(kOptions)>
 struct Parts {
   static constexpr Plan kPlan = plan_of(kOptions, kProducts);
   static_assert(possible<kOptions, kPlan>());

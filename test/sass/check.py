@@ -84,6 +84,13 @@ PLAIN_EPILOGUE = {
     "FMUL": (5, "SwiGLU has this many"),
     "clocks": (22, "above that, special functions wait for each other's users"),
 }
+# Of one product a plain instance multiplies by alpha.
+PLAIN_EPILOGUE_OF_ONE = {
+    **{measure: (0, "a plain instance of one product has no activation") for measure in ("EX2", "RCP", "other MUFU")},
+    "FMUL": (1, "a result has one, by alpha"),
+    "clocks": (5.25, "a result is a multiplication, half a conversion and a part of a store; with swap A/B it is a "
+                     "store, too"),
+}
 # One of each in five activations and three in SiTU, each for all results of a chunk, of which there are at least 8; two
 # in the exact functions, and a reciprocal for each 16 elements of an NVFP4 C, for all of them together.
 GENERAL_EPILOGUE = {
@@ -91,6 +98,12 @@ GENERAL_EPILOGUE = {
     "RCP": (8 + 2 / 8, "all activations together have eight for a result"),
     "instructions": (150, "of the blocks that compute activations or convert, all of them together; the cost model "
                           "prices the steps by their instructions (host/model/epilogue_work.h): count them again"),
+}
+# One of each in SiLU and the two GELU, and what the exact functions and an NVFP4 C have.
+GENERAL_EPILOGUE_OF_ONE = {
+    "EX2": (3 + 2 / 8, "all activations of one product together have three for a result"),
+    "RCP": (3 + 2 / 8, "all activations of one product together have three for a result"),
+    "instructions": (100, GENERAL_EPILOGUE["instructions"][1]),
 }
 EPILOGUE_WARPS = 2  # per scheduler
 ELEMENTS_OF_WGMMA = 64 * 16 // 128  # that a thread expands for one
@@ -225,21 +238,24 @@ def check_roles(function, name, report):
 
 def check_epilogue(function, instance, report):
     found, name, kind = measure_epilogue(function), instance["name"], instance["epilogue"]
-    where, most = (name, "epilogue"), GENERAL_EPILOGUE if kind["general"] else PLAIN_EPILOGUE
+    products = instance["plan"]["mma"]["accumulators"]
+    limits = {(2, False): PLAIN_EPILOGUE, (2, True): GENERAL_EPILOGUE, (1, False): PLAIN_EPILOGUE_OF_ONE,
+              (1, True): GENERAL_EPILOGUE_OF_ONE}
+    where, most = (name, "epilogue"), limits[products, kind["general"]]
     columns = [int(m[1:]) for x in found["LDTM"] for m in x.modifiers if re.fullmatch(r"x\d+", m)]
     if not columns:
         report.failures.append([where, "it was not found: no LDTM"])
         return []
-    results = sum(columns) // 2  # two accumulators each
+    results = sum(columns) // products  # an accumulator of each
     per = {m: len(found[m]) / results for m in most if m != "instructions"}
     if kind["general"]: per["instructions"] = len(found["code"]) / results
     if "clocks" in most: per["clocks"] = clocks_per_result(found["code"], results, EPILOGUE_WARPS)
     for measure in most: report.check(where, measure, per[measure], most)
     least = {"LDTM": min(columns)}
     # With swap A/B a lane holds a column of C, so that a warp writes 64 bytes of a row at a time. A general epilogue
-    # has the stores of every type of C, and of D1 and D2 in those of 16 and 32 bits.
+    # has the stores of every type of C, and of D1, and of two products D2, in those of 16 and 32 bits.
     bits = sum(x["bits"] for x in kind["outputs"] if x["bits"] >= 16 and x["store_bytes"] == 32)
-    if kind["general"]: bits *= 3
+    if kind["general"]: bits *= 1 + products
     if not instance["plan"]["mma"]["swap_ab"]:
         least["32-byte stores"] = 256 / bits * len(found["32-byte stores"]) / results
     for measure, value in least.items(): report.check(where, measure, value, EPILOGUE_LEAST, least=True)

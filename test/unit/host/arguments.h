@@ -95,6 +95,14 @@ inline dualgemm_args_t with_a_of(const dualgemm::Instance& instance, const dualg
   return with_a(static_cast<int32_t>(instance.plan.a_type), args);
 }
 
+// Returns the ids of the instances that launches of two products take.
+inline std::vector<int32_t> launched_ids() {
+  std::vector<int32_t> out;
+  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id)
+    if (dualgemm::instance(id - 1).plan.mma.products == 2) out.push_back(id);
+  return out;
+}
+
 // Returns these arguments, for the instance `id` and what it computes, with the room that it may need. Of the
 // types of C that general instances write, each has one, in turn.
 inline dualgemm_args_t forced(int32_t id, const dualgemm_args_t& args) {

@@ -82,7 +82,7 @@ TEST_CASE("every kind of launch has an instance for a device without clusters, o
 
 TEST_CASE("an instance whose clusters a device does not run is refused by their number", "[host][clusters]") {
   for (const Clusters& clusters : {Clusters{-1, -1, 1}, Clusters{-1, 9, 1}, Clusters{33, -1, 2}})
-    for (int32_t id = 1; id <= dualgemm_instance_count(); ++id)
+    for (const int32_t id : dualgemm_test::launched_ids())
       for (const int32_t max_sms : {0, 1, 100}) {
         const Instance& asked = instance(id - 1);
         const dualgemm_device_t device = with(dualgemm_test::device_for(asked), 132, clusters);

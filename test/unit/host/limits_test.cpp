@@ -91,7 +91,7 @@ TEST_CASE("an automatic choice keeps max_sms", "[host][limits]") {
 
 TEST_CASE("an instance that is asked for keeps max_sms or is refused", "[host][limits]") {
   int refused = 0, accepted = 0;
-  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
+  for (const int32_t id : dualgemm_test::launched_ids()) {
     const Instance& instance = dualgemm::instance(id - 1);
     const dualgemm_device_t device = device_for(instance);
     const int32_t cluster = instance.plan.mma.cta_group * instance.plan.tile.split_k;
@@ -135,7 +135,7 @@ TEST_CASE("an instance that is asked for keeps max_sms or is refused", "[host][l
 
 TEST_CASE("a grid has fewer than 2^31 CTAs, however they are demanded", "[host][limits]") {
   int limited = 0;
-  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
+  for (const int32_t id : dualgemm_test::launched_ids()) {
     const dualgemm_device_t device = device_for(instance(id - 1));
     const TilePlan& tile = instance(id - 1).plan.tile;
     const int32_t cluster = instance(id - 1).plan.cluster_size();
@@ -217,7 +217,7 @@ TEST_CASE("an automatic choice is refused for the tiles of the instance that it 
 }
 
 TEST_CASE("a cluster that the device cannot hold is refused", "[host][limits]") {
-  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
+  for (const int32_t id : dualgemm_test::launched_ids()) {
     const Instance& instance = dualgemm::instance(id - 1);
     dualgemm_device_t small = device_for(instance);
     small.sm_count = 1;
@@ -318,7 +318,7 @@ TEST_CASE("under BATCH_INVARIANT nothing about the number of rows matters", "[ho
 TEST_CASE("BATCH_INVARIANT takes every instance that is asked for", "[host][limits]") {
   // Its split of K does not look at the number of rows: choice_test.cpp has the bits.
   int split = 0;
-  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
+  for (const int32_t id : dualgemm_test::launched_ids()) {
     const Instance& instance = dualgemm::instance(id - 1);
     const dualgemm_device_t device = device_for(instance);
     dualgemm_args_t args = forced(id, instance.plan.tile.grouped ? offsets_args() : valid_args());
@@ -358,7 +358,7 @@ TEST_CASE("groups get an instance made for them, from what is known of their row
 }
 
 TEST_CASE("an instance of the other kind is refused", "[host][limits][grouped]") {
-  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id)
+  for (const int32_t id : dualgemm_test::launched_ids())
     for (const dualgemm_args_t& kind : all_kinds()) {
       const Instance& instance = dualgemm::instance(id - 1);
       const dualgemm_device_t device = device_for(instance);

@@ -326,7 +326,7 @@ TEST_CASE("the caller's wishes reach the choice", "[host][select_instance]") {
       CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_NOT_SUPPORTED);
       CHECK(std::string(dualgemm_last_error()).find("instance_id=" + std::to_string(args.instance_id)) == 0);
     };
-    for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
+    for (const int32_t id : dualgemm_test::launched_ids()) {
       const dualgemm_instance_info_t info = info_of(id);
       const bool hopper = info.cc_major == 9;
       const dualgemm_device_t device = hopper ? dualgemm_test::h100() : b200();
@@ -478,11 +478,12 @@ TEST_CASE("every instance keeps to its static budget", "[host][select_instance]"
     names.insert(info.name);
     if (info.cc_major != 10) continue;  // select_sm90_test has the others
     INFO(info.name);
+    const int32_t products = info.products;
     // A stage of a CTA has rows of tile_k / 2 bytes for its part of A, B1 and B2. A scale stage has
     // 512 bytes per 128 rows and 64 elements of K, of which a pair shares nothing.
     const int32_t steps = info.tile_k / 64;
-    const int32_t atoms = 1 + 2 * ((info.tile_n + 127) / 128);  // of A, B1 and B2, for each step
-    const int32_t stage = (info.tile_m + 2 * info.tile_n) / info.cta_group * info.tile_k / 2;
+    const int32_t atoms = 1 + products * ((info.tile_n + 127) / 128);  // of A, B1 and B2, for each step
+    const int32_t stage = (info.tile_m + products * info.tile_n) / info.cta_group * info.tile_k / 2;
     const int32_t scale_stage = info.scale_k_tiles * steps * atoms * 512;
     const int32_t rings = info.stages * stage + info.scale_stages * scale_stage;
     CHECK(info.stages >= 2);
@@ -496,19 +497,19 @@ TEST_CASE("every instance keeps to its static budget", "[host][select_instance]"
     const int32_t lanes = swapped ? info.tile_n : info.tile_m / info.cta_group;
     const int32_t columns = swapped ? info.tile_m : info.tile_n;
     CHECK(lanes == 128);
-    CHECK(info.mma_n * info.mmas_per_step == 2 * columns);
+    CHECK(info.mma_n * info.mmas_per_step == products * columns);
     CHECK(info.mma_n <= 256);
     // tcgen05.alloc takes a power of two from 32 to 512: accumulators of both products, and 4 columns per 128
     // rows and 64 elements of K for the scale factors of every scale stage, or of two windows of half a
     // k-tile.
-    const int32_t accumulators = info.acc_stages * 2 * columns - (info.overlapped ? 64 : 0);
+    const int32_t accumulators = info.acc_stages * products * columns - (info.overlapped ? 64 : 0);
     const int32_t all_scale_stages = info.scale_stages * info.scale_k_tiles * steps * atoms * 4;
     CHECK(info.tmem_columns >= accumulators + std::min(all_scale_stages, 2 * steps / 2 * atoms * 4));
     CHECK(info.tmem_columns <= 512);
     CHECK((info.tmem_columns & (info.tmem_columns - 1)) == 0);
-    CHECK((info.overlapped == 0 || (info.acc_stages == 2 && 4 * columns == 512)));
+    CHECK((info.overlapped == 0 || (info.acc_stages == 2 && 2 * products * columns == 512)));
     // The partial sums of split-K, fp32 of both products, take the place of the rings.
-    CHECK((info.split_k == 1 || 2 * 4 * lanes * columns <= rings));
+    CHECK((info.split_k == 1 || products * 4 * lanes * columns <= rings));
     CHECK(info.cta_group * info.split_k <= 8);  // the largest portable cluster
     CHECK(info.threads % 32 == 0);
     std::string name = "m" + std::to_string(info.tile_m) + "n" + std::to_string(info.tile_n) + "k" +
@@ -517,6 +518,7 @@ TEST_CASE("every instance keeps to its static budget", "[host][select_instance]"
     if (info.grouped) name += "g";
     if (info.split_k > 1) name += "s" + std::to_string(info.split_k);
     constexpr const char* kTypes[] = {"_bf16", "_fp16", "_fp32", "_nvfp4", "_fp8"};
+    if (products == 1) name += "_one";
     name += info.general ? "_general" : kTypes[info.c_dtype];
     CHECK(info.name == name);
   }
@@ -582,7 +584,8 @@ TEST_CASE("the lists of kinds hold every instance once for each type of C, in th
       for (int32_t c_type = 0; c_type <= static_cast<int32_t>(CType::kFp8); ++c_type)
         for (const bool general : {false, true})
           for (const bool grouped : {false, true})
-            check({architecture.arch, static_cast<CType>(c_type), general, a_type}, grouped);
+            for (const int32_t products : {1, 2})
+              check({architecture.arch, static_cast<CType>(c_type), general, a_type, products}, grouped);
   for (int32_t index = 0; index < instance_count(); ++index) {
     const size_t types = instance(index).epilogue.general ? 5 : 1;
     const auto listed = [index](const auto& one) { return one.first == index; };

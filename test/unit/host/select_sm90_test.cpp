@@ -167,7 +167,7 @@ TEST_CASE("on 9.0 every instance keeps to its static budget", "[host][select_ins
     // A stage of a CTA has rows of tile.k / 2 bytes for B1 and B2, and for A if this comes packed; A is
     // there, or there once more, in 16 bits.
     const int32_t rows_of_a = plan.prepared_a() || !plan.packed_a() ? 0 : plan.tile.m;
-    const int32_t stage = (rows_of_a + 2 * plan.tile.n) * plan.tile.k / 2;
+    const int32_t stage = (rows_of_a + plan.mma.accumulators * plan.tile.n) * plan.tile.k / 2;
     CHECK(plan.operands.stage_bytes == stage);
     CHECK(instance.smem_bytes >=
           plan.operands.stages * (stage + plan.a16.bytes) + plan.a16.stages * plan.a16.stage_bytes);

@@ -144,7 +144,7 @@ TEST_CASE("an A of 16 bits", "[host][validate]") {
     }
   }
   SECTION("is read by instances for it alone") {
-    for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
+    for (const int32_t id : dualgemm_test::launched_ids()) {
       const dualgemm::Instance& instance = dualgemm::instance(id - 1);
       if (instance.plan.tile.grouped) continue;
       const int32_t own = static_cast<int32_t>(instance.plan.a_type);
@@ -570,7 +570,7 @@ TEST_CASE("a workspace makes a launch faster on 9.0, and is needed where such an
   }
   args.flags = 0;
   args.workspace_size = needed - 1;
-  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
+  for (const int32_t id : dualgemm_test::launched_ids()) {
     const dualgemm::Instance& instance = dualgemm::instance(id - 1);
     if (!instance.plan.prepared_a() || instance.plan.tile.grouped) continue;
     dualgemm_args_t forced = dualgemm_test::forced(id, args);

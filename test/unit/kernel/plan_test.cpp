@@ -51,7 +51,8 @@ Options options_of(const Plan& plan) {
           .scale_k_tiles = plan.scales.k_tiles,
           .acc_stages = plan.tmem.acc_stages,
           .grouped = plan.tile.grouped,
-          .keep_a = plan.mma.keep_a};
+          .keep_a = plan.mma.keep_a,
+          .products = plan.mma.accumulators};
 }
 
 dualgemm::sm90::Options sm90_options_of(const Plan& plan) {
@@ -64,28 +65,36 @@ dualgemm::sm90::Options sm90_options_of(const Plan& plan) {
           .prepare_warps = plan.a16.warps,
           .ctas_per_sm = plan.ctas_per_sm,
           .grouped = plan.tile.grouped,
-          .a_type = plan.a_type};
+          .a_type = plan.a_type,
+          .products = plan.mma.accumulators};
 }
 
 // This plan exists when this test is compiled, as TmemMap needs it, and has what tensor memory depends on.
-template <int32_t kTileM, int32_t kTileN, int32_t kAccStages, int32_t kScaleStages, int32_t kScaleKTiles = 1>
+template <int32_t kTileM, int32_t kTileN, int32_t kAccStages, int32_t kScaleStages, int32_t kScaleKTiles = 1,
+          int32_t kProducts = 2>
 struct Mapped {
   static constexpr Options kOptions{.tile_m = kTileM,
                                     .tile_n = kTileN,
                                     .stages = 2,
                                     .scale_stages = kScaleStages,
                                     .scale_k_tiles = kScaleKTiles,
-                                    .acc_stages = kAccStages};
+                                    .acc_stages = kAccStages,
+                                    .products = kProducts};
   static constexpr Plan kPlan = plan_of(kOptions);
   static_assert(dualgemm::sm100::possible<kOptions, kPlan>());
 };
 using OneMma = Mapped<128, 128, 1, 5>;
 using OneMmaGrouped = Mapped<128, 128, 1, 4>;
 using Overlapped = Mapped<256, 128, 2, 5>;
+template <int32_t kTileM, int32_t kTileN, int32_t kAccStages, int32_t kScaleStages, int32_t kKTiles = 1>
+using MappedOne = Mapped<kTileM, kTileN, kAccStages, kScaleStages, kKTiles, 1>;
 // These are all the maps that instances have; the second test below sees to that.
 using Maps = std::tuple<Mapped<64, 128, 2, 4>, Mapped<64, 128, 1, 4>, Mapped<64, 128, 2, 5>,
                         Mapped<128, 64, 2, 5>, Mapped<128, 64, 1, 5>, OneMma, OneMmaGrouped,
-                        Mapped<256, 64, 1, 4, 2>, Overlapped, Mapped<256, 192, 1, 4>>;
+                        Mapped<256, 64, 1, 4, 2>, Overlapped, Mapped<256, 192, 1, 4>,
+                        MappedOne<64, 128, 2, 8>, MappedOne<64, 128, 1, 8>, MappedOne<128, 128, 2, 7>,
+                        MappedOne<128, 128, 1, 7>, MappedOne<128, 256, 2, 5>, MappedOne<128, 256, 2, 4>,
+                        MappedOne<256, 128, 2, 4, 2>, MappedOne<256, 192, 2, 4>, MappedOne<256, 256, 1, 5>>;
 
 bool same_map(const Plan& left, const Plan& right) {
   return left.tmem == right.tmem && left.mma.columns == right.mma.columns &&
@@ -254,7 +263,7 @@ TEST_CASE("9.0: the CTAs of an SM fit into its registers and shared memory", "[p
       CHECK(registers >= 24);
       CHECK(registers <= 240);
     }
-    // Accumulators of both products of its 32 columns, and two sets of four fragments.
+    // Accumulators of both products of its 32 columns, or of one of 64, and two sets of four fragments.
     CHECK(plan.registers.consume >= 2 * 32 * plan.tile.m / 128 + 2 * 4 * 4);
     CHECK(instance.smem_bytes <= kMaxSmemBytes);
     CHECK(plan.ctas_per_sm * (instance.smem_bytes + 1024) <= 228 * 1024);
@@ -300,6 +309,7 @@ TEMPLATE_LIST_TEST_CASE("tensor memory: every column has one meaning, or the two
   // The base is not zero: no address may forget it.
   constexpr uint32_t kBase = 32;
   const TmemMap<Traits> tmem{kBase};
+  constexpr int kProducts = Traits::kPlan.mma.products;
   std::vector<int> meanings(Traits::kPlan.tmem.used, 0);
   const auto use = [&](uint32_t first, uint32_t count) {
     REQUIRE(first >= kBase);
@@ -308,17 +318,17 @@ TEMPLATE_LIST_TEST_CASE("tensor memory: every column has one meaning, or the two
   };
   for (int acc = 0; acc < Traits::kPlan.tmem.acc_stages; ++acc) {
     use(tmem.acc1(acc), Traits::kPlan.mma.columns);
-    use(tmem.acc2(acc), Traits::kPlan.mma.columns);
+    if (kProducts == 2) use(tmem.acc2(acc), Traits::kPlan.mma.columns);
   }
   const uint32_t sfb_columns = 4 * ((Traits::kPlan.tile.n + 127) / 128);
   for (int window = 0; window < Traits::kPlan.tmem.windows; ++window)
     for (int step = 0; step < Traits::kPlan.tmem.window_steps; ++step) {
       use(tmem.sfa(window, step), 4);
-      for (int product = 0; product < 2; ++product) use(tmem.sfb(window, step, product), sfb_columns);
+      for (int product = 0; product < kProducts; ++product) use(tmem.sfb(window, step, product), sfb_columns);
       // tcgen05.cp to any other column is not known to work.
       CHECK(tmem.sfa(window, step) % 4 == 0);
       CHECK(tmem.sfb(window, step, 0) % 4 == 0);
-      CHECK(tmem.sfb(window, step, 1) % 4 == 0);
+      if (kProducts == 2) CHECK(tmem.sfb(window, step, 1) % 4 == 0);
     }
   for (uint32_t column = 0; column < meanings.size(); ++column) {
     INFO("column " << column);
