@@ -17,8 +17,6 @@
 namespace bench {
 namespace {
 
-size_t count(int64_t elements) { return static_cast<size_t>(elements); }
-
 // Returns the largest power of two, up to what cudaMalloc gives, that divides all distances between
 // addresses: of B1 and B2, of gate and up in a row, of the problems of a batch.
 uint32_t alignment_of(const Shape& s, const BaselineWay& way) {

@@ -10,15 +10,15 @@
 namespace bench {
 namespace {
 
-struct Launch {
+struct LaunchForm {
   const char* name;
   dualgemm_group_mode_t group_mode;
   int32_t batch;
 };
-constexpr Launch kLaunches[] = {{"one problem", DUALGEMM_GROUP_NONE, 1},
-                                {"batch", DUALGEMM_GROUP_NONE, 2},
-                                {"OFFSETS", DUALGEMM_GROUP_OFFSETS, 1},
-                                {"MASKED", DUALGEMM_GROUP_MASKED, 1}};
+constexpr LaunchForm kLaunchForms[] = {{"one problem", DUALGEMM_GROUP_NONE, 1},
+                                       {"batch", DUALGEMM_GROUP_NONE, 2},
+                                       {"OFFSETS", DUALGEMM_GROUP_OFFSETS, 1},
+                                       {"MASKED", DUALGEMM_GROUP_MASKED, 1}};
 
 constexpr uint32_t kFlags[] = {0, DUALGEMM_FLAG_PDL, DUALGEMM_FLAG_BATCH_INVARIANT,
                                DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_BATCH_INVARIANT};
@@ -52,7 +52,7 @@ dualgemm_args_t arguments_of(const Combination& x) {
 std::vector<Combination> every_combination() {
   std::vector<Combination> all;
   for (const Named<dualgemm_dtype_t>& output : kOutputs)
-    for (const Launch& launch : kLaunches)
+    for (const LaunchForm& launch : kLaunchForms)
       for (const Named<dualgemm_activation_t>& activation : kActivations)
         for (const bool biases : {false, true})
           for (const bool row_scale : {false, true})
@@ -65,13 +65,13 @@ std::vector<Combination> every_combination() {
 
 std::string cube_markdown(const dualgemm_device_t& device) {
   std::string text = "| output |";
-  for (const Launch& launch : kLaunches) text += fmt::format(" {} |", launch.name);
+  for (const LaunchForm& launch : kLaunchForms) text += fmt::format(" {} |", launch.name);
   text += "\n| --- | --- | --- | --- | --- |\n";
   const std::vector<Combination> all = every_combination();
   std::string refusal;
   for (const Named<dualgemm_dtype_t>& output : kOutputs) {
     text += fmt::format("| {} |", output.name);
-    for (const Launch& launch : kLaunches) {
+    for (const LaunchForm& launch : kLaunchForms) {
       int32_t accepted = 0, asked = 0;
       for (const Combination& x : all) {
         if (x.c_dtype != output.number || x.group_mode != launch.group_mode || x.batch != launch.batch)

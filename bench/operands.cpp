@@ -11,8 +11,6 @@ namespace {
 
 constexpr double kMostBytes = 16e9;  // of operands, as of the library's own (inputs.h)
 
-size_t count(int64_t elements) { return static_cast<size_t>(elements); }
-
 // An A of 16 bits, whose type this is then, stays where it is.
 std::unique_ptr<Operands> dequantised(const Shape& s, const InputSet& set, dualgemm_dtype_t dtype) {
   const int64_t rows = set.rows(), weights = int64_t{s.n} * s.k, problems = s.problems();

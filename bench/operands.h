@@ -15,6 +15,8 @@
 
 namespace bench {
 
+inline size_t count(int64_t elements) { return static_cast<size_t>(elements); }
+
 // The type of a GEMM's products, and of its operands where these are dequantised.
 dualgemm_dtype_t dtype_of(OperandFormat format);
 

@@ -12,6 +12,14 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 # Programs name libcudart.so.13 and no path: LD_LIBRARY_PATH decides whether that is NVIDIA's or the simulated one.
 set(CMAKE_SKIP_BUILD_RPATH ON)
 
+# Much of the time of compiling is that of reading headers and of instantiating the same templates in every file.
+option(DUALGEMM_JOIN_SOURCES "compile several sources of the simulator and of the benchmark at once (unity build)" ON)
+# join_sources(TARGET): compiles the sources of a target in batches. Their names have to differ, those in anonymous
+# namespaces, too. A source with options of its own stays alone.
+function(join_sources target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${DUALGEMM_JOIN_SOURCES} UNITY_BUILD_BATCH_SIZE 10)
+endfunction()
+
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)

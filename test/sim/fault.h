@@ -34,4 +34,6 @@ class Fault : public std::runtime_error {
   FaultKind kind_;
 };
 
+[[noreturn]] inline void protocol_fault(const std::string& text) { throw Fault(FaultKind::kProtocol, text); }
+
 }  // namespace sim

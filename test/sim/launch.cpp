@@ -65,31 +65,6 @@ LaunchConfig check(const Machine& machine, const KernelInfo& kernel, LaunchConfi
   return config;
 }
 
-// Holds the parameters of a launch and registers them as device memory while the grid runs.
-class Parameters {
- public:
-  Parameters(const KernelInfo& kernel, void* const* args, GlobalMemory& memory)
-      : memory_(memory), bytes_(kernel.param_bytes + kParamAlign, 0) {
-    void* start = bytes_.data();
-    size_t space = bytes_.size();
-    base_ =
-        static_cast<uint8_t*>(std::align(kParamAlign, std::max<size_t>(1, kernel.param_bytes), start, space));
-    for (size_t i = 0; i < kernel.params.size(); ++i)
-      std::memcpy(base_ + kernel.params[i].offset, args[i], kernel.params[i].size);
-    memory_.adopt(base_, std::max<size_t>(1, kernel.param_bytes),
-                  "parameters of " + short_name(readable(kernel.name)));
-  }
-  Parameters(const Parameters&) = delete;
-  Parameters& operator=(const Parameters&) = delete;
-  ~Parameters() { memory_.release(base_); }
-  uint64_t base() const { return reinterpret_cast<uint64_t>(base_); }
-
- private:
-  GlobalMemory& memory_;
-  std::vector<uint8_t> bytes_;
-  uint8_t* base_;
-};
-
 // The memory of a CTA is megabytes that live for milliseconds. If malloc returned them to the system with
 // each CTA, every page of the next one would be mapped and cleared anew, which takes a third of the time.
 // 32 MB is the largest threshold of mmap that every glibc takes; 1 GB is more than a cluster needs.
@@ -112,6 +87,31 @@ uint32_t shared_shift(Policy& policy, const Kernel& kernel, bool as_declared) {
 }  // namespace
 
 struct Launch::Accepted {
+  // Holds the parameters of a launch and registers them as device memory while the grid runs.
+  class Parameters {
+   public:
+    Parameters(const KernelInfo& kernel, void* const* args, GlobalMemory& memory)
+        : memory_(memory), bytes_(kernel.param_bytes + kParamAlign, 0) {
+      void* start = bytes_.data();
+      size_t space = bytes_.size();
+      base_ = static_cast<uint8_t*>(
+          std::align(kParamAlign, std::max<size_t>(1, kernel.param_bytes), start, space));
+      for (size_t i = 0; i < kernel.params.size(); ++i)
+        std::memcpy(base_ + kernel.params[i].offset, args[i], kernel.params[i].size);
+      memory_.adopt(base_, std::max<size_t>(1, kernel.param_bytes),
+                    "parameters of " + short_name(readable(kernel.name)));
+    }
+    Parameters(const Parameters&) = delete;
+    Parameters& operator=(const Parameters&) = delete;
+    ~Parameters() { memory_.release(base_); }
+    uint64_t base() const { return reinterpret_cast<uint64_t>(base_); }
+
+   private:
+    GlobalMemory& memory_;
+    std::vector<uint8_t> bytes_;
+    uint8_t* base_;
+  };
+
   const Kernel& kernel;
   LaunchConfig config;
   Parameters parameters;

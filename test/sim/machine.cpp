@@ -38,13 +38,13 @@ const Machine& whole_machine(const std::string& name) {
 }
 
 // What differs from the whole GPU, where it is said.
-struct Part {
+struct PartOfGpu {
   std::optional<int> sms, clusters_of_2, clusters_of_4;
 };
 
 // Reads "sms=78" and the like behind the comma at `at`, separated by commas. `name` is all that was said.
-Part part_named(const std::string& name, size_t at) {
-  Part part;
+PartOfGpu part_named(const std::string& name, size_t at) {
+  PartOfGpu part;
   const struct {
     const char* word;
     std::optional<int>* number;
@@ -130,7 +130,7 @@ bool Machine::executes(const Target& cubin) const {
 Machine machine_named(const std::string& name) {
   const std::string word = name.substr(0, name.find(','));
   Machine machine = whole_machine(word);
-  const Part part = part_named(name, word.size());
+  const PartOfGpu part = part_named(name, word.size());
   if (part.sms) {
     require(*part.sms >= 1 && *part.sms <= machine.sms,
             name + ": sms must be from 1 to " + std::to_string(machine.sms));

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <regex>
+#include <optional>
 
 #include "example/checkpoint/gguf.h"
 #include "example/checkpoint/safetensors.h"
@@ -37,6 +37,33 @@ std::vector<std::string> files_in(const std::string& folder, const std::string& 
   return names;
 }
 
+// BEGIN-NUMBER-of-ALL.END, each number of up to nine digits.
+struct Shard {
+  std::string begin, end;  // with the dashes around the number
+  unsigned long number, all;
+};
+
+// A text of 1 to 9 digits as a number.
+std::optional<unsigned long> number_of(const std::string& text) {
+  constexpr size_t kMostDigits = 9;
+  if (text.empty() || text.size() > kMostDigits || text.find_first_not_of("0123456789") != text.npos)
+    return {};
+  return std::stoul(text);
+}
+
+// By the last place in the name that fits.
+std::optional<Shard> shard_of(const std::string& name) {
+  static const std::string kOf = "-of-";
+  for (size_t of = name.rfind(kOf); of != name.npos && of > 0; of = name.rfind(kOf, of - 1)) {
+    const size_t dash = name.rfind('-', of - 1), second = of + kOf.size(), dot = name.find('.', second);
+    if (dash == name.npos || dot == name.npos) continue;
+    const auto number = number_of(name.substr(dash + 1, of - dash - 1));
+    const auto all = number_of(name.substr(second, dot - second));
+    if (number && all) return Shard{name.substr(0, dash + 1), name.substr(of), *number, *all};
+  }
+  return {};
+}
+
 }  // namespace
 
 std::map<std::string, std::string> parse_index(Bytes file) {
@@ -56,14 +83,15 @@ std::map<std::string, std::string> parse_index(Bytes file) {
 }
 
 void check_shards(const std::vector<std::string>& names) {
-  static const std::regex kShard("(.*-)([0-9]{1,9})(-of-[0-9]{1,9}\\..*)");
   std::map<std::pair<std::string, std::string>, std::set<unsigned long>> sets;  // what a set's names share
+  std::map<std::string, unsigned long> sizes;                                   // by the end of a set's names
   for (const std::string& name : names)
-    if (std::smatch shard; std::regex_match(name, shard, kShard))
-      sets[{shard[1], shard[3]}].insert(std::stoul(shard[2]));
+    if (const auto shard = shard_of(name)) {
+      sets[{shard->begin, shard->end}].insert(shard->number);
+      sizes[shard->end] = shard->all;
+    }
   for (const auto& [set, numbers] : sets) {
-    const unsigned long all = std::stoul(set.second.substr(std::string("-of-").size()));
-    for (unsigned long number = 1; number <= all; ++number)
+    for (unsigned long number = 1; number <= sizes[set.second]; ++number)
       if (!numbers.contains(number))
         throw FormatError("has files " + printable(set.first) + "*" + printable(set.second) +
                           ", but none of the number " + std::to_string(number));

@@ -31,7 +31,7 @@ enum Comparison : uint32_t {
   kNum,
   kNanTest
 };
-enum Combination : uint32_t { kAlone, kAnd, kOr, kXor };
+enum Combination : uint32_t { kCombineNone, kCombineAnd, kCombineOr, kCombineXor };
 constexpr uint32_t kCombinationShift = 8;
 
 template <class T>
@@ -90,9 +90,9 @@ struct BrainReader {
 
 bool combine(const AluCode& code, bool result, uint64_t third) {
   switch (code.aux >> kCombinationShift) {
-    case kAnd: return result && (third & 1);
-    case kOr: return result || (third & 1);
-    case kXor: return result != ((third & 1) != 0);
+    case kCombineAnd: return result && (third & 1);
+    case kCombineOr: return result || (third & 1);
+    case kCombineXor: return result != ((third & 1) != 0);
     default: return result;
   }
 }
@@ -192,7 +192,7 @@ void resolve_comparison(Spelling& s, AluCode* code) {
   if (is_signed(code->from) && comparison >= kLo) s.unsupported("an unsigned comparison of signed integers");
   code->aux = comparison | static_cast<uint32_t>(s.take_one_of({"and", "or", "xor"}) + 1)
                                << kCombinationShift;
-  code->inputs = (code->aux >> kCombinationShift) != kAlone ? 3 : 2;
+  code->inputs = (code->aux >> kCombinationShift) != kCombineNone ? 3 : 2;
   s.take_flag("ftz", kFtz, code);
   const bool two = predicate && s.statement().operands.front().kind == ptx::Operand::Kind::kPair;
   code->extra_outputs = two ? 1 : 0;

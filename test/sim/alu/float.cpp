@@ -8,10 +8,10 @@
 namespace sim::alu {
 namespace {
 
-constexpr auto kAdd = [](auto a, auto b) { return a + b; };
-constexpr auto kSub = [](auto a, auto b) { return a - b; };
-constexpr auto kMul = [](auto a, auto b) { return a * b; };
-constexpr auto kDiv = [](auto a, auto b) { return a / b; };
+constexpr auto kAddFloat = [](auto a, auto b) { return a + b; };
+constexpr auto kSubFloat = [](auto a, auto b) { return a - b; };
+constexpr auto kMulFloat = [](auto a, auto b) { return a * b; };
+constexpr auto kDivFloat = [](auto a, auto b) { return a / b; };
 constexpr auto kFma = [](auto a, auto b, auto c) { return std::fma(a, b, c); };
 constexpr auto kSqrt = [](auto a) { return std::sqrt(a); };
 constexpr auto kReciprocal = [](auto a) { return decltype(a)(1) / a; };
@@ -201,9 +201,9 @@ void resolve_ring(Spelling& s, AluCode* code) {  // add sub mul fma mad
   if (fused && !rounding) s.unsupported("a fused product needs a rounding mode");
   if (t == Type::kF64) {
     code->fn = fused         ? &fma_f64
-               : op == "add" ? &rounded2_f64<kAdd>
-               : op == "sub" ? &rounded2_f64<kSub>
-                             : &rounded2_f64<kMul>;
+               : op == "add" ? &rounded2_f64<kAddFloat>
+               : op == "sub" ? &rounded2_f64<kSubFloat>
+                             : &rounded2_f64<kMulFloat>;
     return;
   }
   s.take_flag("ftz", kFtz, code);
@@ -216,9 +216,9 @@ void resolve_ring(Spelling& s, AluCode* code) {  // add sub mul fma mad
   }
   s.take_flag("sat", kSat, code);
   code->fn = fused         ? &fma_f32
-             : op == "add" ? plain_or<kAdd>(*code, &add_f32)
-             : op == "sub" ? plain_or<kSub>(*code, &sub_f32)
-                           : plain_or<kMul>(*code, &mul_f32);
+             : op == "add" ? plain_or<kAddFloat>(*code, &add_f32)
+             : op == "sub" ? plain_or<kSubFloat>(*code, &sub_f32)
+                           : plain_or<kMulFloat>(*code, &mul_f32);
 }
 
 void resolve_division(Spelling& s, AluCode* code) {
@@ -227,11 +227,13 @@ void resolve_division(Spelling& s, AluCode* code) {
   const bool rounding = s.take_rounding(code);
   if (approximation < 0 && !rounding) s.unsupported("a quotient needs .approx, .full or a rounding mode");
   if (code->type == Type::kF64) {
-    if (approximation < 0) code->fn = &rounded2_f64<kDiv, true>;
+    if (approximation < 0) code->fn = &rounded2_f64<kDivFloat, true>;
     return;
   }
   s.take_flag("ftz", kFtz, code);
-  code->fn = approximation < 0 ? &rounded2_f32<kDiv> : approximation == 0 ? &div_approx_f32 : &div_full_f32;
+  code->fn = approximation < 0    ? &rounded2_f32<kDivFloat>
+             : approximation == 0 ? &div_approx_f32
+                                  : &div_full_f32;
 }
 
 void resolve_root(Spelling& s, AluCode* code) {  // rcp sqrt rsqrt

@@ -8,9 +8,6 @@
 namespace sim {
 namespace {
 
-uint64_t key(const MbarrierRef& ref) { return ref.cta << 32 | ref.offset; }
-uint64_t key(const Thread& t) { return t.cta << 16 | uint64_t(t.warp) << 5 | t.lane; }
-
 std::string phase_before(uint64_t open) {
   return open == 0 ? std::string("the phase before the first") : "phase " + std::to_string(open - 1);
 }
@@ -63,7 +60,7 @@ void Certifier::settle(State& state) {
     if (w.covered) continue;
     refuse(state, "the wait of " + protocol::name(w.thread) + " for " + phase_before(state.phase) +
                       " comes before nothing that phase " + std::to_string(state.phase) + " needs");
-    if (!state.lag_reported) state.lags.try_emplace(key(w.thread), Lag{state.phase, w.inst});
+    if (!state.lag_reported) state.lags.try_emplace(thread_key(w.thread), Lag{state.phase, w.inst});
   }
   for (const auto& [id, flight] : state.flights)
     if (flight.phase == state.phase)
@@ -94,7 +91,7 @@ void Certifier::report_lag(State& state, const Lag& lag, const Thread& thread, c
 
 void Certifier::wait(State& state, const SyncEvent& event) {
   protocol::for_each_lane(event, [&](const Thread& thread) {
-    uint64_t& seen = state.seen[key(thread)];
+    uint64_t& seen = state.seen[thread_key(thread)];
     const uint64_t expected = seen;
     if (state.phase > expected + 1)
       refuse(state, protocol::name(thread) + " waits for " + phase_before(state.phase) +
@@ -102,7 +99,7 @@ void Certifier::wait(State& state, const SyncEvent& event) {
     seen = state.phase;
     state.waits.push_back({thread, clocks_.now(thread), event.inst, false});
     if (state.lag_reported) return;
-    if (const auto lag = state.lags.find(key(thread)); lag != state.lags.end())
+    if (const auto lag = state.lags.find(thread_key(thread)); lag != state.lags.end())
       report_lag(state, lag->second, thread, event.inst);
   });
 }
@@ -123,7 +120,7 @@ void Certifier::landed(State& state, uint64_t id, int64_t amount, const char* wh
 
 void Certifier::issue(const AsyncIssue& issue) {
   for (const AsyncIssue::Signal& signal : issue.barriers) {
-    const auto it = run_->live.find(key(signal.barrier));
+    const auto it = run_->live.find(mbarrier_key(signal.barrier));
     if (it == run_->live.end()) continue;
     State& state = it->second;
     const bool commit = issue.kind == AsyncIssue::Kind::kCommit;
@@ -141,17 +138,17 @@ void Certifier::sync(const SyncEvent& event) {
     state.result.barrier = event.mbarrier;
     state.result.init = event.inst;
     state.count = state.pending = event.amount;
-    run_->live.insert_or_assign(key(event.mbarrier), std::move(state));
+    run_->live.insert_or_assign(mbarrier_key(event.mbarrier), std::move(state));
     return;
   }
   if (event.kind == Kind::kCtaExit) {
-    const auto first = run_->live.lower_bound(key(MbarrierRef{event.thread.cta, 0}));
-    const auto last = run_->live.lower_bound(key(MbarrierRef{event.thread.cta + 1, 0}));
+    const auto first = run_->live.lower_bound(mbarrier_key(MbarrierRef{event.thread.cta, 0}));
+    const auto last = run_->live.lower_bound(mbarrier_key(MbarrierRef{event.thread.cta + 1, 0}));
     for (auto it = first; it != last; ++it) end(it->second);
     run_->live.erase(first, last);
     return;
   }
-  const auto it = run_->live.find(key(event.mbarrier));
+  const auto it = run_->live.find(mbarrier_key(event.mbarrier));
   if (it == run_->live.end()) return;
   State& state = it->second;
   switch (event.kind) {

@@ -12,10 +12,6 @@ namespace {
 constexpr uint32_t kMapFloat16 = 6, kMapBfloat16 = 9;  // CUtensorMapDataType
 constexpr uint32_t kF16 = 0, kBf16 = 1;                // of the instruction descriptor
 
-uint32_t field(uint64_t bits, int first, int last) {
-  return uint32_t(bits >> first & ((uint64_t(1) << (last - first + 1)) - 1));
-}
-
 std::string swizzle_name(uint32_t span) {
   return span == 0 ? "no swizzle" : std::to_string(span) + "-byte swizzle";
 }

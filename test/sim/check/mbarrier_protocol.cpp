@@ -17,9 +17,6 @@ namespace {
 
 constexpr size_t kKeptPhases = 4;
 
-uint64_t key(const MbarrierRef& ref) { return ref.cta << 32 | ref.offset; }
-uint64_t key(const Thread& t) { return t.cta << 16 | uint64_t(t.warp) << 5 | t.lane; }
-
 std::string phase_name(int64_t phase) {
   return phase == MbarrierRecord::kFresh ? "the phase before the first" : "phase " + std::to_string(phase);
 }
@@ -80,12 +77,12 @@ void MbarrierProtocol::start() {
 }
 
 const MbarrierRecord* MbarrierProtocol::find(const MbarrierRef& ref) const {
-  const auto it = barriers_.find(key(ref));
+  const auto it = barriers_.find(mbarrier_key(ref));
   return it == barriers_.end() ? nullptr : &it->second;
 }
 
 MbarrierRecord* MbarrierProtocol::live(const MbarrierRef& ref) {
-  const auto it = barriers_.find(key(ref));
+  const auto it = barriers_.find(mbarrier_key(ref));
   return it == barriers_.end() ? nullptr : &it->second;
 }
 
@@ -115,7 +112,7 @@ Contribution& MbarrierProtocol::contribution(MbarrierRecord& barrier, const Site
     lanes = phase.contributors.insert(lanes, {by.thread.cta, by.thread.warp, by.inst, commit, 0});
   if ((lanes->mask & lane) != 0)
     for (Contribution& c : phase.contributions)
-      if (c.by.inst == by.inst && key(c.by.thread) == key(by.thread) && c.commit == commit) {
+      if (c.by.inst == by.inst && thread_key(c.by.thread) == thread_key(by.thread) && c.commit == commit) {
         c.by.async_id = std::max(c.by.async_id, by.async_id);
         return c;
       }
@@ -161,18 +158,18 @@ void MbarrierProtocol::sync(const SyncEvent& event) {
         report("mbarrier-init-by-lanes", barrier,
                plural(lanes, "lane") + " of one mbarrier.init name " + name(event.mbarrier), site(event),
                nullptr);
-      barriers_.insert_or_assign(key(event.mbarrier), std::move(barrier));
+      barriers_.insert_or_assign(mbarrier_key(event.mbarrier), std::move(barrier));
       return;
     }
     case Kind::kMbarrierInval:
-      if (const auto it = barriers_.find(key(event.mbarrier)); it != barriers_.end()) {
+      if (const auto it = barriers_.find(mbarrier_key(event.mbarrier)); it != barriers_.end()) {
         end(it->second, site(event));
         barriers_.erase(it);
       }
       return;
     case Kind::kCtaExit: {
-      const auto first = barriers_.lower_bound(key(MbarrierRef{event.thread.cta, 0}));
-      const auto last = barriers_.lower_bound(key(MbarrierRef{event.thread.cta + 1, 0}));
+      const auto first = barriers_.lower_bound(mbarrier_key(MbarrierRef{event.thread.cta, 0}));
+      const auto last = barriers_.lower_bound(mbarrier_key(MbarrierRef{event.thread.cta + 1, 0}));
       for (auto it = first; it != last; ++it) end(it->second, site(event));
       barriers_.erase(first, last);
       return;
@@ -301,7 +298,7 @@ void MbarrierProtocol::wait(MbarrierRecord& barrier, const SyncEvent& event) {
     if (!done.observed)
       for (const Contribution& c : done.contributions)
         if (c.commit) {
-          uint64_t& youngest = observed_commits_[key(c.by.thread)];
+          uint64_t& youngest = observed_commits_[thread_key(c.by.thread)];
           youngest = std::max(youngest, c.by.async_id);
         }
     if (!done.observed) done.seen_by = site(event);
@@ -372,7 +369,7 @@ void MbarrierProtocol::end(const MbarrierRecord& barrier, const Site& by) {
     if (phase.observed) continue;
     for (const Contribution& c : phase.contributions) {
       if (!c.commit) continue;
-      const auto seen = observed_commits_.find(key(c.by.thread));
+      const auto seen = observed_commits_.find(thread_key(c.by.thread));
       const bool overtaken = seen != observed_commits_.end() && seen->second > c.by.async_id;
       report(overtaken ? "mbarrier-commit-overtaken" : "mbarrier-commit-unobserved", barrier,
              "a tcgen05.commit of " + name(c.by.thread) + " arrives in phase " +

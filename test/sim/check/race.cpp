@@ -16,7 +16,7 @@ constexpr size_t kCrowded = 16;                   // touches of a line from whic
 bool strong(const Access& a) { return a.atomic || a.order != Order::kWeak; }
 
 // Returns the part of `line` that lies in [from, to).
-LineMask part(uint64_t line, uint64_t from, uint64_t to) {
+LineMask part_of_line(uint64_t line, uint64_t from, uint64_t to) {
   const uint64_t base = line * kLineBytes;
   const uint64_t lo = std::max(from, base), hi = std::min(to, base + kLineBytes);
   return LineMask::range(uint32_t(lo - base), uint32_t(hi - lo));
@@ -171,7 +171,7 @@ void RaceChecker::touch(const Touch& later, const Region& region, const Knowledg
   } else {
     const uint64_t from = region.address, to = from + region.bytes;
     for (uint64_t line = from / kLineBytes; line * kLineBytes < to; ++line) {
-      part_of_it.mask = part(line, from, to);
+      part_of_it.mask = part_of_line(line, from, to);
       part_of_it.origin = 0;
       if (part_of_it.stride != Touch::kTogether) {
         // Only some of the lanes side by side are in this line.
@@ -271,7 +271,7 @@ void RaceChecker::touch_run(const Runs& run, const Region& region, const Knowled
     for (uint64_t line = from / kLineBytes; line * kLineBytes < to; ++line) {
       const Line* touches = state_.global.find(line);
       if (touches == nullptr) continue;
-      const LineMask mask = part(line, from, to);
+      const LineMask mask = part_of_line(line, from, to);
       touches->for_each(mask, [&](const Touch& earlier) {
         if (!(earlier.write || run.touch.write)) return;
         const LineMask common = earlier.mask & mask;

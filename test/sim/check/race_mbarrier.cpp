@@ -5,10 +5,10 @@
 
 namespace sim {
 
-using Kind = SyncEvent::Kind;
+using SyncKind = SyncEvent::Kind;
 
 void RaceChecker::mbarrier(const SyncEvent& e) {
-  if (e.kind == Kind::kMbarrierInit) return mbarrier_init(e);
+  if (e.kind == SyncKind::kMbarrierInit) return mbarrier_init(e);
   BarrierState* b = state_.barrier(e.mbarrier);
   if (b == nullptr) {  // the machine reports that; only a peer that need not have begun is reported here
     if (e.async_id != 0 || state_.begun(e.mbarrier.cta, e.thread.cta, state_.knowledge(e.thread))) return;
@@ -23,7 +23,7 @@ void RaceChecker::mbarrier(const SyncEvent& e) {
     return report(std::move(f), nullptr, e.inst);
   }
   if (e.async_id == 0) {
-    const bool arrives = e.kind == Kind::kMbarrierArrive || e.kind == Kind::kMbarrierArriveDrop;
+    const bool arrives = e.kind == SyncKind::kMbarrierArrive || e.kind == SyncKind::kMbarrierArriveDrop;
     const uint32_t lanes = arrives ? lanes_of(e) : 1u << e.thread.lane;
     state_.for_groups(state_.warp(e.thread), lanes, [&](const KnowledgePtr& knowledge, uint32_t group) {
       // The one that initialised the barrier knows more than the others.
@@ -36,11 +36,11 @@ void RaceChecker::mbarrier(const SyncEvent& e) {
     });
   }
   switch (e.kind) {
-    case Kind::kMbarrierInval: state_.grid->barriers.erase({e.mbarrier.cta, e.mbarrier.offset}); return;
-    case Kind::kMbarrierArrive:
-    case Kind::kMbarrierArriveDrop: return mbarrier_arrive(e, *b);
-    case Kind::kMbarrierCompleteTx: return mbarrier_complete_tx(e, *b);
-    case Kind::kMbarrierWait: return mbarrier_wait(e, *b);
+    case SyncKind::kMbarrierInval: state_.grid->barriers.erase({e.mbarrier.cta, e.mbarrier.offset}); return;
+    case SyncKind::kMbarrierArrive:
+    case SyncKind::kMbarrierArriveDrop: return mbarrier_arrive(e, *b);
+    case SyncKind::kMbarrierCompleteTx: return mbarrier_complete_tx(e, *b);
+    case SyncKind::kMbarrierWait: return mbarrier_wait(e, *b);
     default: return;
   }
 }

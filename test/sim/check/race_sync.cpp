@@ -6,31 +6,31 @@
 
 namespace sim {
 
-using Kind = SyncEvent::Kind;
+using SyncKind = SyncEvent::Kind;
 using Fence = SyncEvent::Fence;
 
 void RaceChecker::sync(const SyncEvent& e) {
   ++state_.now;
   switch (e.kind) {
-    case Kind::kMbarrierInit:
-    case Kind::kMbarrierInval:
-    case Kind::kMbarrierArrive:
-    case Kind::kMbarrierArriveDrop:
-    case Kind::kMbarrierExpectTx:
-    case Kind::kMbarrierCompleteTx:
-    case Kind::kMbarrierWait:
-    case Kind::kMbarrierTest: return mbarrier(e);
-    case Kind::kBarrierArrive: return barrier_arrive(e, state_.cta(e.cta).named[e.object][e.phase]);
-    case Kind::kBarrierLeave: {
+    case SyncKind::kMbarrierInit:
+    case SyncKind::kMbarrierInval:
+    case SyncKind::kMbarrierArrive:
+    case SyncKind::kMbarrierArriveDrop:
+    case SyncKind::kMbarrierExpectTx:
+    case SyncKind::kMbarrierCompleteTx:
+    case SyncKind::kMbarrierWait:
+    case SyncKind::kMbarrierTest: return mbarrier(e);
+    case SyncKind::kBarrierArrive: return barrier_arrive(e, state_.cta(e.cta).named[e.object][e.phase]);
+    case SyncKind::kBarrierLeave: {
       auto& generations = state_.cta(e.cta).named[e.object];
       generations.erase(generations.begin(), generations.lower_bound(e.phase));
       return state_.learn(state_.warp(e.thread), lanes_of(e), generations[e.phase]);
     }
-    case Kind::kWarpSync: return warp_sync(e);
-    case Kind::kWarpMeet: return warp_meet(e);
-    case Kind::kClusterArrive:
+    case SyncKind::kWarpSync: return warp_sync(e);
+    case SyncKind::kWarpMeet: return warp_meet(e);
+    case SyncKind::kClusterArrive:
       return barrier_arrive(e, state_.grid->clusters[state_.cta(e.thread.cta).cluster][e.phase]);
-    case Kind::kClusterWait: {
+    case SyncKind::kClusterWait: {
       auto& generations = state_.grid->clusters[state_.cta(e.thread.cta).cluster];
       generations.erase(generations.begin(), generations.lower_bound(e.phase));
       Gathered& record = generations[e.phase];
@@ -38,27 +38,27 @@ void RaceChecker::sync(const SyncEvent& e) {
       if (e.order != Order::kRelaxed) return state_.learn(w, lanes_of(e), record);
       return state_.update(w, lanes_of(e), [&](Knowledge& knowledge, uint32_t) { knowledge.park(record); });
     }
-    case Kind::kFence: return fence(e);
-    case Kind::kBulkCommit:
-    case Kind::kBulkWait:
-    case Kind::kCpAsyncCommit:
-    case Kind::kCpAsyncWait: return groups(e);
-    case Kind::kWgmmaCommit:
-    case Kind::kWgmmaWait: return wgmma_groups(e);
-    case Kind::kTmemWaitLd:
-    case Kind::kTmemWaitSt:
-    case Kind::kTmemAlloc:
-    case Kind::kTmemDealloc:
-    case Kind::kTmemUse: return tensor_memory(e);
-    case Kind::kGridLaunch: return launch_dependents(e);
-    case Kind::kGridWait:
+    case SyncKind::kFence: return fence(e);
+    case SyncKind::kBulkCommit:
+    case SyncKind::kBulkWait:
+    case SyncKind::kCpAsyncCommit:
+    case SyncKind::kCpAsyncWait: return groups(e);
+    case SyncKind::kWgmmaCommit:
+    case SyncKind::kWgmmaWait: return wgmma_groups(e);
+    case SyncKind::kTmemWaitLd:
+    case SyncKind::kTmemWaitSt:
+    case SyncKind::kTmemAlloc:
+    case SyncKind::kTmemDealloc:
+    case SyncKind::kTmemUse: return tensor_memory(e);
+    case SyncKind::kGridLaunch: return launch_dependents(e);
+    case SyncKind::kGridWait:
       state_.grid->conduct.waits = true;
       state_.host.waited(state_.grid->work);
       state_.update(state_.warp(e.thread), lanes_of(e), [](Knowledge& knowledge, uint32_t) {
         knowledge.happens_before.raise(component(Part::kGrids, 0), 1);
       });
       return;
-    case Kind::kExit: {
+    case SyncKind::kExit: {
       WarpState& w = state_.warp(e.thread);
       Gathered& at_exit = state_.cta(e.thread.cta).at_exit;
       return state_.for_groups(w, lanes_of(e), [&](const KnowledgePtr& knowledge, uint32_t group) {
@@ -67,18 +67,18 @@ void RaceChecker::sync(const SyncEvent& e) {
         if (knowledge->parked) at_exit.park(*knowledge->parked);
       });
     }
-    case Kind::kCtaStart: {
+    case SyncKind::kCtaStart: {
       CtaState& cta = state_.cta(e.thread.cta);
       cta.started = true;
       cta.cluster = uint64_t(e.amount);
       cta.rank = e.phase;
       return;
     }
-    case Kind::kCtaExit: return leave_cta(e);
-    case Kind::kTmemAsk:
-    case Kind::kTmemRelinquish:
-    case Kind::kWgmmaFence:
-    case Kind::kSetMaxRegisters: return;
+    case SyncKind::kCtaExit: return leave_cta(e);
+    case SyncKind::kTmemAsk:
+    case SyncKind::kTmemRelinquish:
+    case SyncKind::kWgmmaFence:
+    case SyncKind::kSetMaxRegisters: return;
   }
 }
 
@@ -194,10 +194,10 @@ void RaceChecker::fence(const SyncEvent& e) {
 
 void RaceChecker::groups(const SyncEvent& e) {
   WarpState& w = state_.warp(e.thread);
-  const bool bulk = e.kind == Kind::kBulkCommit || e.kind == Kind::kBulkWait;
+  const bool bulk = e.kind == SyncKind::kBulkCommit || e.kind == SyncKind::kBulkWait;
   auto& closed = bulk ? w.bulk_groups : w.copy_groups;
   const uint32_t lanes = lanes_of(e) & (bulk ? w.bulk_lanes : w.copy_lanes);
-  if (e.kind == Kind::kBulkCommit || e.kind == Kind::kCpAsyncCommit) {
+  if (e.kind == SyncKind::kBulkCommit || e.kind == SyncKind::kCpAsyncCommit) {
     for_lanes(lanes, [&](uint32_t lane) { closed[lane].push_back(state_.now); });
     return;
   }
@@ -227,7 +227,7 @@ void RaceChecker::groups(const SyncEvent& e) {
 void RaceChecker::wgmma_groups(const SyncEvent& e) {
   constexpr uint32_t kWarpgroup = 4;
   WarpState& w = state_.warp(e.thread);
-  if (e.kind == Kind::kWgmmaCommit) return w.wgmma_groups.push_back(w.wgmma_issued.size());
+  if (e.kind == SyncKind::kWgmmaCommit) return w.wgmma_groups.push_back(w.wgmma_issued.size());
   const size_t allowed = size_t(std::max<int64_t>(e.amount, 0));
   if (w.wgmma_groups.size() <= allowed) return;
   const size_t complete = w.wgmma_groups[w.wgmma_groups.size() - 1 - allowed];
@@ -247,9 +247,9 @@ void RaceChecker::wgmma_groups(const SyncEvent& e) {
 
 void RaceChecker::tensor_memory(const SyncEvent& e) {
   WarpState& w = state_.warp(e.thread);
-  if (e.kind == Kind::kTmemWaitLd || e.kind == Kind::kTmemWaitSt) {
+  if (e.kind == SyncKind::kTmemWaitLd || e.kind == SyncKind::kTmemWaitSt) {
     const Component queue =
-        component(e.kind == Kind::kTmemWaitLd ? Part::kTensorLd : Part::kTensorSt, warp_number(e.thread));
+        component(e.kind == SyncKind::kTmemWaitLd ? Part::kTensorLd : Part::kTensorSt, warp_number(e.thread));
     state_.update(w, lanes_of(e), [&](Knowledge& knowledge, uint32_t) {
       knowledge.happens_before.raise(queue, state_.now);
       knowledge.tensor.raise(queue, state_.now);
@@ -257,7 +257,7 @@ void RaceChecker::tensor_memory(const SyncEvent& e) {
     });
     return;
   }
-  if (e.kind == Kind::kTmemUse) {
+  if (e.kind == SyncKind::kTmemUse) {
     const AsyncOperation* load = state_.operation(e.async_id);
     Finding f;
     f.rule = &rule("tensor-use-before-wait");

@@ -192,7 +192,7 @@ class KernelDecoder {
     DeviceFunction& self =
         kernel_.functions[size_t(std::find(order_.begin(), order_.end(), &function) - order_.begin())];
     self.entry = first;
-    Names names = names_;
+    NamesInScope names = names_;
     names.registers = &function.registers;
     names.first_register = uint32_t(kernel_.register_names.size());
     names.first_instruction = first;
@@ -242,7 +242,7 @@ class KernelDecoder {
     return inst;
   }
 
-  Inst instruction(const Statement& statement, const Function& function, const Names& names) {
+  Inst instruction(const Statement& statement, const Function& function, const NamesInScope& names) {
     Inst inst;
     inst.statement = &statement;
     inst.guarded = statement.guarded;
@@ -336,7 +336,7 @@ class KernelDecoder {
   }
 
   // call (results), name, (arguments): items are .param variables, values or parenthesised lists of them.
-  Inst decode_call(Inst inst, const Statement& statement, const Names& names) {
+  Inst decode_call(Inst inst, const Statement& statement, const NamesInScope& names) {
     const Function* callee = callee_of(statement);
     std::vector<ptx::Operand> before, after;
     bool seen = false;
@@ -370,7 +370,8 @@ class KernelDecoder {
     return inst;
   }
 
-  Inst decode_table(Inst inst, const Statement& statement, const Function& function, const Names& names) {
+  Inst decode_table(Inst inst, const Statement& statement, const Function& function,
+                    const NamesInScope& names) {
     inst.operands.push_back(resolve_operand(statement.operands[0], ptx::Type::kU32, names, statement));
     const auto table = function.branch_targets.find(statement.operands[1].name);
     if (table == function.branch_targets.end())
@@ -383,7 +384,7 @@ class KernelDecoder {
   Program& program_;
   const Function& entry_;
   Kernel kernel_;
-  Names names_;
+  NamesInScope names_;
   std::set<std::string> referenced_;
   std::vector<const Function*> order_, path_;
 };

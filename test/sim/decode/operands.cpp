@@ -107,7 +107,7 @@ uint64_t literal(const ptx::Operand& operand, ptx::Type type, const ptx::Stateme
   return uint64_t(operand.value) & ((uint64_t(1) << width) - 1);
 }
 
-Value resolve_value(const ptx::Operand& operand, ptx::Type type, const Names& names,
+Value resolve_value(const ptx::Operand& operand, ptx::Type type, const NamesInScope& names,
                     const ptx::Statement& statement) {
   using Kind = ptx::Operand::Kind;
   Value value;
@@ -157,7 +157,7 @@ Value resolve_value(const ptx::Operand& operand, ptx::Type type, const Names& na
 
 }  // namespace
 
-Operand resolve_operand(const ptx::Operand& operand, ptx::Type type, const Names& names,
+Operand resolve_operand(const ptx::Operand& operand, ptx::Type type, const NamesInScope& names,
                         const ptx::Statement& statement) {
   using Kind = ptx::Operand::Kind;
   Operand out;

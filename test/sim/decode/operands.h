@@ -15,7 +15,7 @@ struct Symbol {
   uint64_t value;  // shared-window offset, local offset, parameter offset, global address
 };
 
-struct Names {
+struct NamesInScope {
   std::map<std::string, Symbol> symbols;
   const std::vector<ptx::Register>* registers = nullptr;  // of the function being decoded
   uint32_t first_register = 0;
@@ -26,7 +26,7 @@ struct Names {
 
 // Resolves an operand; `type` gives literals their width. Throws Fault kUnsupported for a name, special
 // register or literal that has no meaning here.
-Operand resolve_operand(const ptx::Operand& operand, ptx::Type type, const Names& names,
+Operand resolve_operand(const ptx::Operand& operand, ptx::Type type, const NamesInScope& names,
                         const ptx::Statement& statement);
 
 }  // namespace sim

@@ -111,6 +111,11 @@ struct Operand {
   std::vector<Value> items;  // elements of kVector and kPair; coordinates of kAddress
 };
 
+// Returns element i of a vector, or the only value.
+inline const Value& element(const Operand& operand, size_t i) {
+  return operand.kind == Operand::Kind::kVector ? operand.items[i] : operand.value;
+}
+
 constexpr uint32_t kNowhere = 0xFFFFFFFF;
 
 struct Inst {

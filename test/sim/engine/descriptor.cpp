@@ -12,10 +12,6 @@
 namespace sim {
 namespace {
 
-uint32_t field(uint64_t bits, int first, int last) {
-  return static_cast<uint32_t>(bits >> first & ((uint64_t{1} << (last - first + 1)) - 1));
-}
-
 class Checker {
  public:
   Checker(const char* what, uint64_t bits) : what_(what), bits_(bits) {}

@@ -9,6 +9,14 @@
 
 namespace sim {
 
+constexpr uint32_t kChunk = 16;        // bytes that every layout keeps together
+constexpr uint32_t kChunksPerRow = 2;  // K of one tcgen05.mma is 32 bytes of a row
+
+// Returns the bits [first, last] of a descriptor.
+inline uint32_t field(uint64_t bits, int first, int last) {
+  return static_cast<uint32_t>(bits >> first & ((uint64_t{1} << (last - first + 1)) - 1));
+}
+
 // A shared-memory matrix descriptor. Decoding faults on reserved bits (kProtocol) and on modes whose layout
 // is not established (kUnsupported).
 struct SmemDescriptor {

@@ -8,16 +8,6 @@
 #include "sim/engine/descriptor.h"
 
 namespace sim {
-namespace {
-
-constexpr uint32_t kChunk = 16;
-constexpr uint32_t kChunksPerRow = 2;  // K of one instruction is 32 bytes of a row
-
-int lane_of(uint32_t taddr) { return static_cast<int>(taddr >> 16); }
-int column_of(uint32_t taddr) { return static_cast<int>(taddr & 0xFFFF); }
-
-}  // namespace
-
 std::vector<ByteRange> merged_chunks(std::vector<uint32_t> chunks) {
   std::sort(chunks.begin(), chunks.end());
   std::vector<ByteRange> ranges;

@@ -11,17 +11,15 @@
 namespace sim {
 namespace {
 
-[[noreturn]] void protocol(const std::string& text) { throw Fault(FaultKind::kProtocol, text); }
-
 void require_count(const char* what, int64_t count) {
   if (count < 1 || count > Mbarrier::kMaxCount)
-    protocol(std::string(what) + " " + std::to_string(count) + " is outside 1.." +
-             std::to_string(Mbarrier::kMaxCount));
+    protocol_fault(std::string(what) + " " + std::to_string(count) + " is outside 1.." +
+                   std::to_string(Mbarrier::kMaxCount));
 }
 
 int64_t checked_tx(int64_t tx) {
   if (tx < -Mbarrier::kMaxCount || tx > Mbarrier::kMaxCount)
-    protocol("mbarrier tx-count " + std::to_string(tx) + " leaves +-(2^20 - 1)");
+    protocol_fault("mbarrier tx-count " + std::to_string(tx) + " leaves +-(2^20 - 1)");
   return tx;
 }
 
@@ -35,8 +33,8 @@ Mbarrier::Mbarrier(int64_t count) {
 bool Mbarrier::arrive(int32_t count) {
   require_count("mbarrier arrive count", count);
   if (count > pending_)
-    protocol("mbarrier: " + std::to_string(count) + " arrivals, but only " + std::to_string(pending_) +
-             " pending in phase " + std::to_string(phase_));
+    protocol_fault("mbarrier: " + std::to_string(count) + " arrivals, but only " + std::to_string(pending_) +
+                   " pending in phase " + std::to_string(phase_));
   pending_ -= count;
   return settle();
 }
@@ -44,21 +42,21 @@ bool Mbarrier::arrive(int32_t count) {
 bool Mbarrier::arrive_drop(int32_t count) {
   require_count("mbarrier arrive_drop count", count);
   if (count > expected_)
-    protocol("mbarrier: arrive_drop of " + std::to_string(count) + " lowers the expected count " +
-             std::to_string(expected_) + " below zero");
+    protocol_fault("mbarrier: arrive_drop of " + std::to_string(count) + " lowers the expected count " +
+                   std::to_string(expected_) + " below zero");
   // More arrivals than are pending are arrive's to report, before anything changes.
   if (count <= pending_) expected_ -= count;
   return arrive(count);
 }
 
 bool Mbarrier::expect_tx(int64_t bytes) {
-  if (bytes < 0) protocol("mbarrier expect_tx of " + std::to_string(bytes) + " bytes");
+  if (bytes < 0) protocol_fault("mbarrier expect_tx of " + std::to_string(bytes) + " bytes");
   tx_ = checked_tx(tx_ + bytes);
   return bytes != 0 && settle();
 }
 
 bool Mbarrier::complete_tx(int64_t bytes) {
-  if (bytes < 0) protocol("mbarrier complete_tx of " + std::to_string(bytes) + " bytes");
+  if (bytes < 0) protocol_fault("mbarrier complete_tx of " + std::to_string(bytes) + " bytes");
   tx_ = checked_tx(tx_ - bytes);
   return bytes != 0 && settle();
 }

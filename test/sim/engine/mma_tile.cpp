@@ -29,13 +29,8 @@
 namespace sim {
 namespace {
 
-constexpr uint32_t kChunk = 16;        // bytes that every layout keeps together
-constexpr uint32_t kChunksPerRow = 2;  // K of one instruction is 32 bytes of a row
 constexpr int kFp4Depth = 64;
 constexpr int kQuarters = 4, kLanesPerQuarter = 32;
-
-int column_of(uint32_t taddr) { return static_cast<int>(taddr & 0xFFFF); }
-int lane_of(uint32_t taddr) { return static_cast<int>(taddr >> 16); }
 
 // The cells of one accumulator row are one or two runs of columns.
 struct DRow {

@@ -16,11 +16,6 @@
 namespace sim {
 namespace {
 
-uint32_t lane_of(uint32_t taddr) { return taddr >> 16; }
-uint32_t column_of(uint32_t taddr) { return taddr & 0xFFFF; }
-
-[[noreturn]] void protocol(const std::string& text) { throw Fault(FaultKind::kProtocol, text); }
-
 std::string at(const char* what, uint32_t taddr) {
   return std::string(what) + " at TMEM lane " + std::to_string(lane_of(taddr)) + ", column " +
          std::to_string(column_of(taddr));
@@ -36,14 +31,14 @@ struct Columns {
 
 void require_columns(const Columns& c, uint32_t alignment) {
   if (c.first() % alignment != 0)
-    protocol(at(c.what, c.taddr) + ": the column must be a multiple of " + std::to_string(alignment));
+    protocol_fault(at(c.what, c.taddr) + ": the column must be a multiple of " + std::to_string(alignment));
   if (c.end() > static_cast<uint32_t>(Tmem::kColumns))
     throw Fault(FaultKind::kBounds,
                 at(c.what, c.taddr) + ": " + std::to_string(c.count) + " columns end beyond 512");
 }
 
 void require_lane_zero(const char* what, uint32_t taddr) {
-  if (lane_of(taddr) != 0) protocol(at(what, taddr) + ": the lane must be 0");
+  if (lane_of(taddr) != 0) protocol_fault(at(what, taddr) + ": the lane must be 0");
 }
 
 bool overlap(const Columns& a, const Columns& b) { return a.first() < b.end() && b.first() < a.end(); }
@@ -52,10 +47,10 @@ bool overlap(const Columns& a, const Columns& b) { return a.first() < b.end() &&
 void check_operand(const char* what, uint64_t desc, bool mn_major) {
   const SmemDescriptor d = decode_smem_descriptor(desc);
   if (d.span != 0 && !mn_major && d.start % d.span + 32 > d.span)
-    protocol(std::string(what) + ": the K step at byte " + std::to_string(d.start % d.span) + " leaves its " +
-             std::to_string(d.span) + "-byte swizzle row");
+    protocol_fault(std::string(what) + ": the K step at byte " + std::to_string(d.start % d.span) +
+                   " leaves its " + std::to_string(d.span) + "-byte swizzle row");
   if (d.span != 0 && mn_major && d.start % d.span != 0)
-    protocol(std::string(what) + ": an MN-major operand must start on a swizzle row");
+    protocol_fault(std::string(what) + ": an MN-major operand must start on a swizzle row");
 }
 
 }  // namespace
@@ -73,8 +68,8 @@ void check_mma(const MmaOp& op) {
   require_columns(d, 4);
   const bool half_height = op.cta_group == 1 && shape.m == 64;
   if (lane_of(op.d_tmem) != 0 && !(half_height && lane_of(op.d_tmem) == 16))
-    protocol(at("accumulator", op.d_tmem) +
-             (half_height ? ": the lane must be 0 or 16" : ": the lane must be 0"));
+    protocol_fault(at("accumulator", op.d_tmem) +
+                   (half_height ? ": the lane must be 0 or 16" : ": the lane must be 0"));
   if (op.a_in_tmem) require_columns({"matrix A", op.a_tmem, shape.k / 2}, 4);
   if (!block_scaled(op.kind)) return;
 
@@ -85,7 +80,7 @@ void check_mma(const MmaOp& op) {
     require_lane_zero(sf.what, sf.taddr);
     require_columns(sf, 2);
     if (overlap(sf, d))
-      protocol(at(sf.what, sf.taddr) + ": they overlap " + at("the accumulator", op.d_tmem));
+      protocol_fault(at(sf.what, sf.taddr) + ": they overlap " + at("the accumulator", op.d_tmem));
   }
 }
 

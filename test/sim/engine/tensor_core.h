@@ -10,6 +10,10 @@
 
 namespace sim {
 
+// The two halves of an address of tensor memory.
+inline int lane_of(uint32_t taddr) { return static_cast<int>(taddr >> 16); }
+inline int column_of(uint32_t taddr) { return static_cast<int>(taddr & 0xFFFF); }
+
 // kF16 has fp16 or bf16 inputs and f32 or f16 accumulators.
 enum class MmaKind : uint8_t { kF16, kTf32, kMxf4, kMxf4nvf4 };
 enum class ScaleBlock : uint8_t { kNone, kBlock16, kBlock32 };

@@ -29,7 +29,7 @@ constexpr uint32_t kMaxRank = 5, kMaxBox = 256, kMaxElementStride = 8, kMaxBoxBy
 constexpr uint64_t kMaxDim = uint64_t{1} << 32, kStrideLimit = uint64_t{1} << 40;
 
 // CUtensorMapDataType, in its order.
-enum Type : uint32_t {
+enum MapType : uint32_t {
   kUint8,
   kUint16,
   kUint32,
@@ -315,9 +315,9 @@ void replace_field(void* bytes128, MapField field, uint32_t ordinal, uint64_t va
     return ordinal;
   };
   // Types as the instruction numbers them (table of 9.7.9.26).
-  constexpr Type kTypes[] = {kUint8,       kUint16,     kUint32,      kInt32,      kUint64,   kInt64,
-                             kFloat16,     kFloat32,    kFloat32Ftz,  kFloat64,    kBfloat16, kTfloat32,
-                             kTfloat32Ftz, k16U4Align8, k16U4Align16, k16U6Align16};
+  constexpr MapType kTypes[] = {kUint8,       kUint16,     kUint32,      kInt32,      kUint64,   kInt64,
+                                kFloat16,     kFloat32,    kFloat32Ftz,  kFloat64,    kBfloat16, kTfloat32,
+                                kTfloat32Ftz, k16U4Align8, k16U4Align16, k16U6Align16};
   static_assert(std::size(kTypes) == kTypeCount);
   switch (field) {
     case MapField::kGlobalAddress: packed.base = value; break;

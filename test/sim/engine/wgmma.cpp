@@ -10,13 +10,7 @@
 namespace sim {
 namespace {
 
-constexpr uint32_t kChunk = 16;            // bytes that every layout keeps together
 constexpr uint32_t kElementsPerChunk = 8;  // of 16 bits
-constexpr uint32_t kDepth = kWgmmaDepth;
-
-uint32_t field(uint64_t bits, int first, int last) {
-  return static_cast<uint32_t>(bits >> first & ((uint64_t{1} << (last - first + 1)) - 1));
-}
 
 // Calls visit(address, row, k) for every chunk of rows [first, first + rows), where row and k are those of
 // its first element; the others follow along K, or along M or N when the operand is MN-major.
@@ -24,12 +18,12 @@ template <class Visit>
 void for_chunks(uint64_t descriptor, bool mn_major, uint32_t first, uint32_t rows, Visit&& visit) {
   const SmemDescriptor d = decode_wgmma_descriptor(descriptor);
   if (mn_major) {
-    for (uint32_t k = 0; k < kDepth; ++k)
+    for (uint32_t k = 0; k < kWgmmaDepth; ++k)
       for (uint32_t row = first; row < first + rows; row += kElementsPerChunk)
         visit(mn_major_address(d, row / kElementsPerChunk, k), row, k);
   } else {
     for (uint32_t row = first; row < first + rows; ++row)
-      for (uint32_t k = 0; k < kDepth; k += kElementsPerChunk)
+      for (uint32_t k = 0; k < kWgmmaDepth; k += kElementsPerChunk)
         visit(k_major_address(d, row, k / kElementsPerChunk), row, k);
   }
 }
@@ -43,15 +37,16 @@ std::vector<ByteRange> footprint(uint64_t descriptor, bool mn_major, uint32_t fi
 
 void read_operand(const WgmmaOp& op, bool of_b, const Bytes& smem, uint32_t rows, float* out) {
   const bool mn_major = of_b ? op.b_mn_major : op.a_mn_major;
-  for_chunks(
-      of_b ? op.b_desc : op.a_desc, mn_major, 0, rows, [&](uint32_t address, uint32_t row, uint32_t k) {
-        const uint8_t* bytes = smem.view(address, kChunk);
-        for (uint32_t e = 0; e < kElementsPerChunk; ++e) {
-          uint16_t bits;
-          std::memcpy(&bits, bytes + 2 * e, sizeof bits);
-          out[mn_major ? (row + e) * kDepth + k : row * kDepth + k + e] = wgmma_element(op, bits, of_b);
-        }
-      });
+  for_chunks(of_b ? op.b_desc : op.a_desc, mn_major, 0, rows,
+             [&](uint32_t address, uint32_t row, uint32_t k) {
+               const uint8_t* bytes = smem.view(address, kChunk);
+               for (uint32_t e = 0; e < kElementsPerChunk; ++e) {
+                 uint16_t bits;
+                 std::memcpy(&bits, bytes + 2 * e, sizeof bits);
+                 out[mn_major ? (row + e) * kWgmmaDepth + k : row * kWgmmaDepth + k + e] =
+                     wgmma_element(op, bits, of_b);
+               }
+             });
 }
 
 }  // namespace

@@ -15,10 +15,6 @@ constexpr uint32_t kRows = 8, kRowBytes = 16;
 
 using Matrix = uint16_t[kRows][kRows];
 
-const Value& element(const Operand& operand, uint32_t i) {
-  return operand.kind == Operand::Kind::kVector ? operand.items[i] : operand.value;
-}
-
 void check_registers(const Inst& inst, const Operand& registers) {
   const size_t given = registers.kind == Operand::Kind::kVector ? registers.items.size() : 1;
   if (inst.repeat != given)

@@ -107,10 +107,6 @@ uint64_t combine(const Inst& inst, uint64_t old, uint64_t b, uint64_t c) {
   throw Fault(FaultKind::kUnsupported, "atomic operation on this type");
 }
 
-const Value& element(const Operand& operand, size_t i) {
-  return operand.kind == Operand::Kind::kVector ? operand.items[i] : operand.value;
-}
-
 void check_vector(const Inst& inst, const Operand& operand) {
   const size_t count = operand.kind == Operand::Kind::kVector ? operand.items.size() : 1;
   if (count != inst.vector)

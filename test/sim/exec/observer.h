@@ -71,6 +71,10 @@ struct MbarrierRef {
   bool operator==(const MbarrierRef&) const = default;
 };
 
+// Numbers for tables by mbarrier and by thread, in the order of the CTAs.
+inline uint64_t mbarrier_key(const MbarrierRef& ref) { return ref.cta << 32 | ref.offset; }
+inline uint64_t thread_key(const Thread& t) { return t.cta << 16 | uint64_t(t.warp) << 5 | t.lane; }
+
 // Everything that an asynchronous operation will touch, known at issue. It may touch `reads` from now until
 // its sources are read, and `writes` from now until it completes.
 struct AsyncIssue {

@@ -25,7 +25,7 @@ struct Group {
   CtaMemory memory[2] = {{nullptr, nullptr}, {nullptr, nullptr}};
 };
 
-Group group_of(Exec& x, const Inst& inst) {
+Group cta_group_of(Exec& x, const Inst& inst) {
   Group group;
   group.size = inst.has(Q::kGroup2) ? 2 : inst.has(Q::kGroup1) ? 1 : 0;
   if (group.size == 0) throw Fault(FaultKind::kUnsupported, "the instruction needs a .cta_group");
@@ -155,7 +155,7 @@ bool meet(Exec& x, const Group& group, const TmemRequest& mine) {
   return true;
 }
 
-MmaOp operands_of(const Exec& x, const Inst& inst, uint32_t lane, int cta_group) {
+MmaOp mma_operands(const Exec& x, const Inst& inst, uint32_t lane, int cta_group) {
   MmaOp op;
   op.cta_group = cta_group;
   op.d_tmem = uint32_t(x.address(inst.operands[0], lane));
@@ -189,7 +189,7 @@ void add(std::vector<Region>* regions, const Group& group, const std::vector<Byt
     }
 }
 
-AsyncIssue facts_of(const Group& group, const Inst& inst, const MmaOp& op) {
+AsyncIssue mma_facts(const Group& group, const Inst& inst, const MmaOp& op) {
   using Collector = AsyncIssue::Collector;
   AsyncIssue facts;
   facts.kind = AsyncIssue::Kind::kMma;
@@ -216,7 +216,7 @@ void issue(Exec& x, const Inst& inst, const Group& group, uint32_t lane, const M
   check_mma(op);
   x.launch_async(
       AsyncOp::Kind::kTensorMma, lane, group.ranks, [op, group] { execute_mma(op, group.memory); },
-      x.watched() ? facts_of(group, inst, op) : AsyncIssue{});
+      x.watched() ? mma_facts(group, inst, op) : AsyncIssue{});
 }
 
 }  // namespace
@@ -228,7 +228,7 @@ void tcgen05_alloc(Exec& x, const Inst& inst) {
   if (granted(x, &request)) {
     base = int(request.base);
   } else {
-    const Group group = group_of(x, inst);
+    const Group group = cta_group_of(x, inst);
     request.columns = uint32_t(x.uniform(inst.operands[1].value, "the column count"));
     if (group.size == 2) {
       if (!meet(x, group, request)) return;
@@ -250,7 +250,7 @@ void tcgen05_dealloc(Exec& x, const Inst& inst) {
   if (!whole_warp(x)) return;
   TmemRequest mine;
   if (granted(x, &mine)) return;
-  const Group group = group_of(x, inst);
+  const Group group = cta_group_of(x, inst);
   mine.free = true;
   mine.base = uint32_t(x.uniform(inst.operands[0].value, "the tensor memory address"));
   mine.columns = uint32_t(x.uniform(inst.operands[1].value, "the column count"));
@@ -267,7 +267,7 @@ void tcgen05_dealloc(Exec& x, const Inst& inst) {
 
 void tcgen05_relinquish(Exec& x, const Inst& inst) {
   if (!whole_warp(x)) return;
-  group_of(x, inst);
+  cta_group_of(x, inst);
   x.cta.tensor_memory().relinquish();
   if (!x.watched()) return;
   SyncEvent event;
@@ -279,7 +279,7 @@ void tcgen05_relinquish(Exec& x, const Inst& inst) {
 void tcgen05_cp(Exec& x, const Inst& inst) {
   const CpShape shape = cp_shape(inst);
   SIM_FOR_LANES(lane, x.mask) {
-    const Group group = group_of(x, inst);
+    const Group group = cta_group_of(x, inst);
     const uint32_t to = uint32_t(x.address(inst.operands[0], lane));
     const uint64_t from = x.source(inst.operands[1].value, lane);
     check_cp(shape, to, from);
@@ -302,8 +302,8 @@ void tcgen05_cp(Exec& x, const Inst& inst) {
 
 void tcgen05_mma(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
-    const Group group = group_of(x, inst);
-    MmaOp op = operands_of(x, inst, lane, group.size);
+    const Group group = cta_group_of(x, inst);
+    MmaOp op = mma_operands(x, inst, lane, group.size);
     op.kind = MmaKind::kF16;
     issue(x, inst, group, lane, op);
   }
@@ -311,8 +311,8 @@ void tcgen05_mma(Exec& x, const Inst& inst) {
 
 void tcgen05_mma_scaled(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
-    const Group group = group_of(x, inst);
-    MmaOp op = operands_of(x, inst, lane, group.size);
+    const Group group = cta_group_of(x, inst);
+    MmaOp op = mma_operands(x, inst, lane, group.size);
     const bool block16 = inst.has(Q::kBlock16) || inst.has(Q::kScale4x);
     const bool block32 = inst.has(Q::kBlock32) || inst.has(Q::kScale2x);
     if (inst.has(Q::kKindMxf4nvf4)) {
@@ -334,7 +334,7 @@ void tcgen05_mma_scaled(Exec& x, const Inst& inst) {
 // commit [mbar]{, mask} makes one arrival when everything that this thread issued before has completed.
 void tcgen05_commit(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
-    const Group group = group_of(x, inst);
+    const Group group = cta_group_of(x, inst);
     const Exec::Shared at = x.shared_of(inst.space, x.address(inst.operands[0], lane), 8);
     if (at.offset % 8 != 0)
       throw Fault(FaultKind::kMisaligned,

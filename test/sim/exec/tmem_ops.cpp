@@ -140,10 +140,6 @@ TmemAccess access_of(Exec& x, const Inst& inst, const Operand& address, const Op
   return access;
 }
 
-const Value& element(const Operand& operand, int i) {
-  return operand.kind == Operand::Kind::kVector ? operand.items[size_t(i)] : operand.value;
-}
-
 Cell cell_of(const TmemAccess& a, const Warp& warp, uint32_t lane, int j, int half) {
   return ld_cell(a.shape, a.repeat, a.address, int(warp.index), int(lane), j, a.half_split, a.packed, half);
 }

@@ -88,7 +88,7 @@ void tell(const Exec& x, SyncEvent::Kind kind, int64_t amount = 0) {
 
 // ---- wgmma.mma_async ----
 
-WgmmaOp operands_of(const Exec& x, const Inst& inst) {
+WgmmaOp wgmma_operands(const Exec& x, const Inst& inst) {
   constexpr size_t kBDesc = 2, kScaleD = 3, kScaleA = 4, kScaleB = 5;
   WgmmaOp op;
   op.n = inst.columns;
@@ -207,7 +207,7 @@ void execute(Cta& cta, uint32_t first, const Inst& inst, WgmmaGathering& mma) {
   ++group_of(*cta.warps[first]).complete;
 }
 
-AsyncIssue facts_of(const Exec& x, const WgmmaOp& op) {
+AsyncIssue wgmma_facts(const Exec& x, const WgmmaOp& op) {
   AsyncIssue facts;
   facts.kind = AsyncIssue::Kind::kWgmma;
   facts.mask = x.mask;
@@ -270,7 +270,7 @@ void wgmma_mma(Exec& x, const Inst& inst) {
   Warpgroup::Step* const at = step(x, inst);
   if (at == nullptr) return;
   if (state.fences == 0) wrong("no wgmma.fence comes before the first wgmma of the warpgroup");
-  const WgmmaOp op = operands_of(x, inst);
+  const WgmmaOp op = wgmma_operands(x, inst);
   if (at->mma) {
     check_same(op, at->mma->op);
   } else {
@@ -283,7 +283,7 @@ void wgmma_mma(Exec& x, const Inst& inst) {
   if (op.a_in_registers) gather_fragments(x, inst, *mma);
   ++state.issued;
   const uint32_t first = first_warp(x.warp);
-  mma->numbers.push_back(x.announce(0, x.watched() ? facts_of(x, op) : AsyncIssue{}));
+  mma->numbers.push_back(x.announce(0, x.watched() ? wgmma_facts(x, op) : AsyncIssue{}));
   if (mma->numbers.size() == kWarpgroup)
     x.launch_parts(AsyncOp::Kind::kWgmma, first, mma->numbers,
                    [&cta = x.cta, first, &inst, mma] { execute(cta, first, inst, *mma); });

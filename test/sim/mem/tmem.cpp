@@ -28,8 +28,6 @@ bool legal_size(int columns) {
   return columns >= kMinAllocation && columns <= Tmem::kColumns && (columns & (columns - 1)) == 0;
 }
 
-[[noreturn]] void protocol(const std::string& text) { throw Fault(FaultKind::kProtocol, text); }
-
 }  // namespace
 
 Tmem::Tmem() : cells_(static_cast<size_t>(kLanes) * kColumns), valid_(cells_.size(), 0) { owner_.fill(-1); }
@@ -93,11 +91,11 @@ void Tmem::write_row(int lane, int column, int n, const uint32_t* in) {
 
 int Tmem::alloc(int columns) {
   const std::string what = "tcgen05.alloc of " + std::to_string(columns) + " columns";
-  if (!legal_size(columns)) protocol(what + ": the size must be a power of two from 32 to 512");
-  if (relinquished_) protocol(what + " after tcgen05.relinquish_alloc_permit");
+  if (!legal_size(columns)) protocol_fault(what + ": the size must be a power of two from 32 to 512");
+  if (relinquished_) protocol_fault(what + " after tcgen05.relinquish_alloc_permit");
   if (last_columns_ != 0 && columns > last_columns_)
-    protocol(what + " after one of " + std::to_string(last_columns_) +
-             ": allocations of a CTA must not grow");
+    protocol_fault(what + " after one of " + std::to_string(last_columns_) +
+                   ": allocations of a CTA must not grow");
 
   for (int base = 0; base < kColumns; base += columns) {
     bool free = true;
@@ -116,19 +114,19 @@ int Tmem::alloc(int columns) {
 void Tmem::dealloc(int base, int columns) {
   const std::string what =
       "tcgen05.dealloc of " + std::to_string(columns) + " columns at column " + std::to_string(base);
-  if (!legal_size(columns)) protocol(what + ": the size must be a power of two from 32 to 512");
-  if (base < 0 || base + columns > kColumns) protocol(what + ": outside the array");
+  if (!legal_size(columns)) protocol_fault(what + ": the size must be a power of two from 32 to 512");
+  if (base < 0 || base + columns > kColumns) protocol_fault(what + ": outside the array");
   for (int c = base; c < base + columns; ++c)
     if (owner_[static_cast<size_t>(c)] != base)
-      protocol(what + ": no allocation of that base and size is held");
+      protocol_fault(what + ": no allocation of that base and size is held");
   const int end = base + columns;
   if (end < kColumns && owner_[static_cast<size_t>(end)] == base)
-    protocol(what + ": the allocation there is larger");
+    protocol_fault(what + ": the allocation there is larger");
   for (int c = base; c < end; ++c) owner_[static_cast<size_t>(c)] = -1;
 }
 
 void Tmem::relinquish() {
-  if (relinquished_) protocol("tcgen05.relinquish_alloc_permit twice in one CTA");
+  if (relinquished_) protocol_fault("tcgen05.relinquish_alloc_permit twice in one CTA");
   relinquished_ = true;
 }
 

@@ -32,10 +32,6 @@ cudaError_t error_of(FaultKind kind) {
   return cudaErrorLaunchFailure;
 }
 
-bool contains(const Frontier& frontier, uint64_t id) {
-  return std::find(frontier.begin(), frontier.end(), id) != frontier.end();
-}
-
 // What is not held any more is over. A programmatic launch depends on the one right before it: those that
 // this one depends on itself stand in `after` because nobody has come past them.
 void put_in_order(Launch& launch, const WorkInProgress& work,

@@ -9,9 +9,13 @@
 
 namespace sim::shim {
 
+bool contains(const Frontier& frontier, uint64_t id) {
+  return std::find(frontier.begin(), frontier.end(), id) != frontier.end();
+}
+
 void merge(Frontier& into, const Frontier& from) {
   for (const uint64_t id : from)
-    if (std::find(into.begin(), into.end(), id) == into.end()) into.push_back(id);
+    if (!contains(into, id)) into.push_back(id);
 }
 
 const HostOrder::Device& HostOrder::of(int device) const {

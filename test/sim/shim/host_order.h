@@ -18,6 +18,7 @@ namespace sim::shim {
 // A frontier is work that must have completed; what that work came after is implied.
 using Frontier = std::vector<uint64_t>;
 void merge(Frontier& into, const Frontier& from);
+bool contains(const Frontier& frontier, uint64_t id);
 
 struct Runtime;
 struct Stream;

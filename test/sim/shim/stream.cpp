@@ -33,10 +33,6 @@ void merge(std::vector<Node*>& into, const std::vector<Node*>& from) {
     if (std::find(into.begin(), into.end(), node) == into.end()) into.push_back(node);
 }
 
-bool contains(const Frontier& frontier, uint64_t id) {
-  return std::find(frontier.begin(), frontier.end(), id) != frontier.end();
-}
-
 // Returns everything that the frontier waits for, itself included.
 std::unordered_set<const Node*> ancestors(const std::vector<Node*>& frontier) {
   std::unordered_set<const Node*> seen;
