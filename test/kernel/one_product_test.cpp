@@ -167,7 +167,7 @@ TEST_CASE("one product: the short call is the long one", "[one]") {
   device.launch(nullptr);
   const dualgemm_args_t& args = device.args();
   const DeviceArray<uint16_t> c(size_t{33 * 72}, 0xFF);
-  check_status(dualgemm_launch_linear(args.a, args.b1, args.sfa, args.sfb1, c.data(), 33, 72, 160, args.alpha1,
-                                      DUALGEMM_DTYPE_FP16, nullptr));
+  check_status(dualgemm_launch_linear(args.a, args.b1, args.sfa, args.sfb1, c.data(), 33, 72, 160,
+                                      args.alpha1, DUALGEMM_DTYPE_FP16, nullptr));
   CHECK((c.host() == device.download().at(0).bits));
 }

@@ -104,9 +104,9 @@ std::vector<Buffer> outputs_of(const dualgemm_args_t& args, const ProblemSet& se
                    {"amax_out", args.amax_out, sizeof(float)}});
 }
 
-// Launches, on one stream and each allowed to overlap the preceding one, kernels that write these inputs again,
-// late, dual GEMMs, and a reader of all outputs. A dual GEMM comes directly after each of the three. Returns
-// what the judge finds, after checking C.
+// Launches, on one stream and each allowed to overlap the preceding one, kernels that write these inputs
+// again, late, dual GEMMs, and a reader of all outputs. A dual GEMM comes directly after each of the three.
+// Returns what the judge finds, after checking C.
 std::string findings_of_chain(DeviceSet& device, const ProblemSet& set, const SetOptions& options,
                               const std::vector<Buffer>& inputs, const std::string& mode = "default",
                               uint64_t seed = 0) {

@@ -10,6 +10,8 @@
 #include "support/catch.hpp"
 #include "support/rng.h"
 
+namespace ref_activation_test {
+
 using namespace dualgemm_test;
 
 namespace {
@@ -166,3 +168,5 @@ TEST_CASE("the stated roundings cover an arithmetic whose functions are as far o
   for (int32_t number = 0; number < kActivations; ++number)
     CHECK(ref::activation(number, {}, ref::Arithmetic::kExact).rounding(-20) == 0x1p-23);
 }
+
+}  // namespace ref_activation_test

@@ -14,6 +14,8 @@
 #include "support/problem.h"
 #include "support/rng.h"
 
+namespace ref_output_test {
+
 using namespace dualgemm_test;
 
 namespace {
@@ -247,3 +249,5 @@ TEST_CASE("the largest magnitude may be off by the error of its element", "[ref]
   CHECK_FALSE(may_be_amax(5, {one, nan}, 1));
   CHECK(may_be_amax(std::numeric_limits<float>::quiet_NaN(), {one, nan}, 1));
 }
+
+}  // namespace ref_output_test

@@ -14,6 +14,8 @@
 #include "support/problem.h"
 #include "support/rng.h"
 
+namespace ref_test {
+
 using namespace dualgemm_test;
 
 TEST_CASE("e2m1 has the sixteen values of the format", "[ref]") {
@@ -281,3 +283,5 @@ TEST_CASE("the path of one chain does not bound that of two slices", "[ref]") {
   CHECK(sum.lost[ref::split_index(2)] > 1.9 * sum.lost[ref::split_index(1)]);
   CHECK_THROWS(ref::split_index(5));
 }
+
+}  // namespace ref_test

@@ -11,6 +11,8 @@
 #include "support/problem.h"
 #include "support/rng.h"
 
+namespace ref_wgmma_test {
+
 using namespace dualgemm_test;
 
 namespace {
@@ -113,3 +115,5 @@ TEST_CASE("the bound for wgmma finds an element that is missing or has another f
     CHECK(found > 0.8 * changed);
   }
 }
+
+}  // namespace ref_wgmma_test

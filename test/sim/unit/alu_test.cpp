@@ -14,6 +14,8 @@
 #include "sim/fault.h"
 #include "support/catch.hpp"
 
+namespace alu_test {
+
 namespace {
 
 sim::ptx::Statement statement_of(const std::string& text) {
@@ -375,3 +377,5 @@ TEST_CASE("what is no arithmetic is left to others, what is unknown is named", "
                       dualgemm_test::contains(std::string(text).substr(0, std::string(text).size() - 1)));
   }
 }
+
+}  // namespace alu_test

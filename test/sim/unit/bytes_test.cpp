@@ -7,6 +7,8 @@
 #include "sim/unit/fault_of.hpp"
 #include "support/catch.hpp"
 
+namespace bytes_test {
+
 using sim_test::fault_of;
 
 TEST_CASE("bytes: written bytes come back, neighbours stay poison", "[bytes]") {
@@ -69,3 +71,5 @@ TEST_CASE("bytes: no access reaches beyond the end, however large its offset", "
   CHECK(fault_of([&] { bytes.view(offset, 32); }).kind() == sim::FaultKind::kBounds);
   CHECK(fault_of([&] { bytes.expect(offset, 32); }).kind() == sim::FaultKind::kBounds);
 }
+
+}  // namespace bytes_test

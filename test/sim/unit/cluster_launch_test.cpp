@@ -9,6 +9,8 @@
 #include "sim/unit/late_policy.hpp"
 #include "sim/unit/recorder.hpp"
 
+namespace cluster_launch_test {
+
 using namespace sim_test;
 using sim::FaultKind;
 
@@ -51,7 +53,7 @@ Words launched(const std::string& body, sim::Policy* policy = nullptr, sim::Obse
   sim::LaunchOptions options;
   options.policy = policy;
   options.observer = observer;
-  machine.run(kernel_text(kParams, std::string(kProlog) + ".reg .b128 %q<4>;" + body, kSharedVariables),
+  machine.run(kernel_text(kParams, std::string(kCopyProlog) + ".reg .b128 %q<4>;" + body, kSharedVariables),
               shape(clusters * cluster, 32, cluster), {&out, &out, &map}, options);
   return machine.fetch(out, size_t(clusters) * cluster);
 }
@@ -151,3 +153,5 @@ TEST_CASE("cluster launch control refuses what its sections leave undefined", "[
   CHECK(fault(kAsk, &late) == FaultKind::kProtocol);  // the CTA exits before the response has come
   CHECK(fault("clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p3, %q1;") == FaultKind::kPoison);
 }
+
+}  // namespace cluster_launch_test

@@ -10,6 +10,8 @@
 #include "sim/unit/machine_fixture.hpp"
 #include "support/catch.hpp"
 
+namespace cluster_schedule_test {
+
 using namespace sim_test;
 
 namespace {
@@ -129,3 +131,5 @@ TEST_CASE("clusters: as many as the machine holds are resident, every one runs o
   CHECK(policy.rising);
   CHECK(policy.turns.at(kClusters - 1) == policy.turns.at(1));
 }
+
+}  // namespace cluster_schedule_test

@@ -11,6 +11,8 @@
 
 #include "support/catch.hpp"
 
+namespace command_test {
+
 namespace {
 
 using dualgemm_test::contains;
@@ -379,3 +381,5 @@ TEST_CASE("the environment says how many devices there are", "[command][devices]
                contains("SIM_DEVICES: '" + std::string(devices) + "' is no number from 1 to 128"));
   }
 }
+
+}  // namespace command_test

@@ -25,7 +25,7 @@ struct alignas(128) MapBytes {
 // %r1 = tid, %r2 = bar, %r3 = buffer, %r4 = cluster rank, %rd9 = in, %rd1 = out + 4 * (thread of the grid),
 // %rd5 = map, %p1 = not thread 0
 inline const char* const kParams = ".param .u64 out, .param .u64 in, .param .align 128 .b8 map[128]";
-inline const char* const kProlog = R"(
+inline const char* const kCopyProlog = R"(
   .reg .pred %p<16>; .reg .b16 %h<4>; .reg .b32 %r<64>; .reg .b64 %rd<32>;
   ld.param.u64 %rd7, [out]; ld.param.u64 %rd9, [in];
   mov.b64 %rd4, map; cvta.param.u64 %rd5, %rd4;
@@ -75,7 +75,7 @@ inline Words run(Machine& machine, uint32_t* in, const Case& c) {
   options.observer = c.observer;
   options.align_as_declared = c.align_as_declared;
   MapBytes map = c.map;
-  machine.run(kernel_text(kParams, kProlog + c.body, c.variables),
+  machine.run(kernel_text(kParams, kCopyProlog + c.body, c.variables),
               shape(c.cluster, c.threads, c.cluster, c.dynamic), {&out, &in, &map}, options);
   return machine.fetch(out, size_t(c.threads) * c.cluster);
 }

@@ -4,6 +4,8 @@
 #include "sim/unit/copies_fixture.hpp"
 #include "sim/unit/recorder.hpp"
 
+namespace copies_test {
+
 using namespace sim_test;
 using sim::FaultKind;
 
@@ -315,3 +317,5 @@ TEST_CASE("prefetches load in every form and change nothing", "[copies]") {
   CHECK(out == Words(32, 1));
   CHECK(machine.fetch(in, size_t(tensor.words)) == counting(size_t(tensor.words), 1));
 }
+
+}  // namespace copies_test

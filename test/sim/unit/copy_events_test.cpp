@@ -5,6 +5,8 @@
 
 #include "sim/unit/copies_fixture.hpp"
 
+namespace copy_events_test {
+
 using namespace sim_test;
 using sim::AsyncIssue;
 using sim::FaultKind;
@@ -296,8 +298,10 @@ TEST_CASE("cp.async may be under way when its CTA exits, and finds the memory of
   sim::LaunchOptions options;
   options.policy = &policy;
   options.observer = &seen;
-  machine.run(kernel_text(kParams, kProlog + body, kSharedVariables), shape(kCtas, 1), {&out, &in, &map},
+  machine.run(kernel_text(kParams, kCopyProlog + body, kSharedVariables), shape(kCtas, 1), {&out, &in, &map},
               options);
   CHECK(machine.fetch(out, kCtas) == counting(kCtas, 0));
   CHECK(seen.late.size() == kCtas);
 }
+
+}  // namespace copy_events_test

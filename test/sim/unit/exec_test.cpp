@@ -3,6 +3,8 @@
 #include "sim/unit/lanes_fixture.hpp"
 #include "support/catch.hpp"
 
+namespace exec_test {
+
 using namespace sim_test;
 using sim::FaultKind;
 
@@ -399,3 +401,5 @@ TEST_CASE("a thread that spins for ever without changing anything is reported as
   CHECK(says(fault, "livelock"));
   CHECK(says(fault, "warp 0, lane 0 runs in a circle at PTX line"));
 }
+
+}  // namespace exec_test

@@ -13,6 +13,8 @@
 #include "sim/shim/shim.h"
 #include "support/catch.hpp"
 
+namespace fatbin_test {
+
 // The constructors that nvcc generates call these.
 extern "C" {
 void** __cudaRegisterFatBinary(void* wrapper);
@@ -395,3 +397,5 @@ TEST_CASE("a fat binary that cannot be loaded fails when used, every time, and s
         cudaErrorInvalidDeviceFunction);
   sim::shim::clear_fault();
 }
+
+}  // namespace fatbin_test

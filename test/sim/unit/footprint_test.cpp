@@ -9,6 +9,8 @@
 #include "sim/unit/tensor_fixture.hpp"
 #include "support/catch.hpp"
 
+namespace footprint_test {
+
 using namespace sim_test;
 using Issue = sim::AsyncIssue::Kind;
 using Sync = sim::SyncEvent::Kind;
@@ -25,7 +27,8 @@ Recorder watch(const Shape& shape) {
   float* out = machine.make<float>(size_t(128) * ctas * size_t(shape.columns));
   sim::LaunchOptions options;
   options.observer = &recorder;
-  machine.run(multiply(shape, kWait, kFree), sim_test::shape(ctas, 128, ctas, 18432 + 64), {&out}, options);
+  machine.run(multiply(shape, kWaitForMma, kFree), sim_test::shape(ctas, 128, ctas, 18432 + 64), {&out},
+              options);
   return recorder;
 }
 
@@ -299,3 +302,5 @@ TEST_CASE("footprint: the cells of tcgen05.ld shapes", "[footprint]") {
   CHECK(cells(LdShape::k16x32bx2, 2, 0, 0, 16, false) ==
         std::vector<Cells>{{0, 0, 16, 0, 2}, {0, 0, 16, 16, 2}});
 }
+
+}  // namespace footprint_test

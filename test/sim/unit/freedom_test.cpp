@@ -5,6 +5,8 @@
 #include "sim/unit/tensor_fixture.hpp"
 #include "support/catch.hpp"
 
+namespace freedom_test {
+
 using namespace sim_test;
 using sim::FaultKind;
 using Sync = sim::SyncEvent::Kind;
@@ -154,7 +156,7 @@ TEST_CASE("the product is the same when loads are late and when lanes stay apart
       float* out = machine.make<float>(count);
       sim::LaunchOptions options;
       options.policy = &policy;
-      machine.run(multiply(*shape, kWait, kFree), sim_test::shape(ctas, 128, ctas, 18432 + 64), {&out},
+      machine.run(multiply(*shape, kWaitForMma, kFree), sim_test::shape(ctas, 128, ctas, 18432 + 64), {&out},
                   options);
       results.push_back(machine.fetch(out, count));
     }
@@ -251,3 +253,5 @@ TEST_CASE("bar.red gives every thread the result of its own generation", "[freed
                        64);
   CHECK(out == std::vector<uint32_t>(64, 16));
 }
+
+}  // namespace freedom_test

@@ -17,6 +17,8 @@
 #include "sim/judge/trace.h"
 #include "support/catch.hpp"
 
+namespace judge_test {
+
 namespace {
 
 using dualgemm_test::contains;
@@ -364,3 +366,5 @@ TEST_CASE("the report file says whether the run came to its end", "[judge]") {
   options.json = "no/such/folder/file";
   CHECK_THROWS_WITH(sim::Judge(options, memory), contains("no/such/folder/file"));
 }
+
+}  // namespace judge_test

@@ -7,6 +7,8 @@
 #include "sim/unit/machine_fixture.hpp"
 #include "support/catch.hpp"
 
+namespace lanes_test {
+
 using namespace sim_test;
 using sim::FaultKind;
 
@@ -335,3 +337,5 @@ TEST_CASE("a decimal literal rounds to the nearest float, and does not pass for 
   CHECK(lanes_fault("mov.b32 %r2, 1.5; ret;").kind() == FaultKind::kUnsupported);
   CHECK(lanes_fault("mov.f64 %fd1, 0f3FC00000; ret;").kind() == FaultKind::kUnsupported);
 }
+
+}  // namespace lanes_test

@@ -12,6 +12,8 @@
 #include "sim/unit/machine_fixture.hpp"
 #include "support/catch.hpp"
 
+namespace machine_test {
+
 namespace {
 
 using dualgemm_test::contains;
@@ -257,3 +259,5 @@ TEST_CASE("changing the machine resets the device", "[machine]") {
   cudaGetLastError();
   sim::shim::clear_fault();
 }
+
+}  // namespace machine_test

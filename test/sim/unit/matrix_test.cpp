@@ -4,6 +4,8 @@
 #include "sim/unit/recorder.hpp"
 #include "support/catch.hpp"
 
+namespace matrix_test {
+
 using namespace sim_test;
 using sim::FaultKind;
 
@@ -128,3 +130,5 @@ TEST_CASE("ldmatrix brings what nobody wrote as poison of the registers that it 
   CHECK(fault.kind() == FaultKind::kPoison);
   CHECK(says(fault, "of shared memory of CTA rank 0 was never written; it came by"));
 }
+
+}  // namespace matrix_test

@@ -4,6 +4,8 @@
 #include "sim/unit/fault_of.hpp"
 #include "support/catch.hpp"
 
+namespace mbarrier_test {
+
 using sim::Mbarrier;
 
 using sim_test::fault_of;
@@ -90,3 +92,5 @@ TEST_CASE("mbarrier: limits", "[mbarrier]") {
   CHECK(fault_of([&] { bar.arrive_drop(); }).kind() == sim::FaultKind::kProtocol);
   CHECK(bar.expected() == 2);
 }
+
+}  // namespace mbarrier_test

@@ -8,6 +8,8 @@
 #include "sim/engine/numerics.h"
 #include "support/catch.hpp"
 
+namespace mma_dense_test {
+
 namespace {
 
 constexpr int kDepth = 16, kRows = 5, kColumns = 37;  // no multiple of a vector
@@ -172,3 +174,5 @@ TEST_CASE("numerics: NaN and infinities in a dense tile stay in their rows and c
     }
   }
 }
+
+}  // namespace mma_dense_test

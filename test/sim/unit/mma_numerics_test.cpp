@@ -14,6 +14,8 @@
 #include "support/catch.hpp"
 #include "support/rng.h"
 
+namespace mma_numerics_test {
+
 using namespace formats;
 
 namespace {
@@ -378,3 +380,5 @@ TEST_CASE("numerics: dense sums align a subnormal operand by the smallest normal
   const float a[2] = {0, 0x1p-14f}, b[2] = {0x1p15f, 0x1p-14f};
   CHECK(sim::mma_dense_sum(a, b, kF16, 2, 0) == 0x1p-28);
 }
+
+}  // namespace mma_numerics_test

@@ -9,6 +9,8 @@
 #include "sim/unit/fault_of.hpp"
 #include "support/catch.hpp"
 
+namespace module_test {
+
 using sim::FaultKind;
 using sim_test::fault_of;
 using sim_test::says;
@@ -148,3 +150,5 @@ TEST_CASE("initial values stand at their offsets, and the rest is zero", "[modul
   CHECK(std::memcmp(reinterpret_cast<const void*>(x->address), xs, sizeof xs) == 0);
   CHECK(std::memcmp(reinterpret_cast<const void*>(y->address), ys, sizeof ys) == 0);
 }
+
+}  // namespace module_test

@@ -15,6 +15,8 @@
 #include "support/catch.hpp"
 #include "support/rng.h"
 
+namespace numerics_test {
+
 using namespace formats;
 using sim::Round;
 
@@ -262,3 +264,5 @@ TEST_CASE("numerics: approximate functions take the special values of the ISA", 
   CHECK(bits_of(sim::div_full(0.0f, 0.0f, false)) == kCanonicalNan);
   CHECK(sim::div_full(1.0f, tiny, true) == kInfinity);
 }
+
+}  // namespace numerics_test

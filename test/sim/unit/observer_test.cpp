@@ -4,6 +4,8 @@
 #include "sim/unit/recorder.hpp"
 #include "support/catch.hpp"
 
+namespace observer_test {
+
 using namespace sim_test;
 using sim::Memory;
 using sim::Order;
@@ -388,3 +390,5 @@ TEST_CASE("the warps of a warpgroup ask for the same registers", "[observer]") {
               128)
             .remarks.front() == "setmaxnreg-warpgroup");
 }
+
+}  // namespace observer_test

@@ -6,6 +6,8 @@
 #include "sim/parse/module.h"
 #include "support/catch.hpp"
 
+namespace parser_test {
+
 using namespace sim::ptx;
 using Kind = Operand::Kind;
 
@@ -265,3 +267,5 @@ TEST_CASE("types have their widths and names", "[parser]") {
   CHECK((parse_type("pred", &type) && bits(type) == 1));
   CHECK_FALSE(parse_type("u24", &type));
 }
+
+}  // namespace parser_test

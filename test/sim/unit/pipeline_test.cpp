@@ -5,6 +5,8 @@
 #include "sim/unit/late_policy.hpp"
 #include "support/catch.hpp"
 
+namespace pipeline_test {
+
 using namespace sim_test;
 using sim::FaultKind;
 
@@ -289,3 +291,5 @@ TEST_CASE("cp.async.cg copies 16 bytes and nothing else", "[pipeline]") {
               shape(1, 1), {&out});
   CHECK(machine.fetch(out, 1)[0] == 4);
 }
+
+}  // namespace pipeline_test

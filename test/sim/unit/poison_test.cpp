@@ -3,6 +3,8 @@
 #include "sim/unit/lanes_fixture.hpp"
 #include "support/catch.hpp"
 
+namespace poison_test {
+
 using namespace sim_test;
 using sim::FaultKind;
 
@@ -189,3 +191,5 @@ TEST_CASE("what lanes tell each other is poison as far as it depends on poison",
     CHECK(says(fault, "register %r20 was never written"));
   }
 }
+
+}  // namespace poison_test

@@ -4,6 +4,8 @@
 #include "sim/check/certificate.h"
 #include "support/catch.hpp"
 
+namespace protocol_certificate_test {
+
 using namespace sim_test;
 using Kind = SyncEvent::Kind;
 
@@ -160,3 +162,5 @@ TEST_CASE("certificate: a run that faults certifies nothing", "[protocol]") {
   CHECK(run.certifier.certificate().certified() == 0);
   CHECK_FALSE(run.certifier.certificate().complete);
 }
+
+}  // namespace protocol_certificate_test

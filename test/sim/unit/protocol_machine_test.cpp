@@ -6,6 +6,8 @@
 #include "sim/unit/machine_fixture.hpp"
 #include "support/catch.hpp"
 
+namespace protocol_machine_test {
+
 using namespace sim_test;
 
 namespace {
@@ -215,3 +217,5 @@ TEST_CASE("certificate on the machine: a ring is certified as long as every lane
   CHECK(loose.certificate.barriers[0].reason ==
         "the wait of CTA 0 warp 1 lane 1 for phase 0 comes before nothing that phase 1 needs");
 }
+
+}  // namespace protocol_machine_test

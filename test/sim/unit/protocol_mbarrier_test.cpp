@@ -3,6 +3,8 @@
 #include "protocol_stream.hpp"
 #include "support/catch.hpp"
 
+namespace protocol_mbarrier_test {
+
 using namespace sim_test;
 using Kind = SyncEvent::Kind;
 
@@ -297,3 +299,5 @@ TEST_CASE("protocol: one lane initialises an mbarrier", "[protocol]") {
   CHECK(run(0x1) == "");
   CHECK(run(0xF) == "mbarrier-init-by-lanes");
 }
+
+}  // namespace protocol_mbarrier_test

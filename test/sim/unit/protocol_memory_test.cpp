@@ -2,6 +2,8 @@
 #include "protocol_stream.hpp"
 #include "support/catch.hpp"
 
+namespace protocol_memory_test {
+
 using namespace sim_test;
 using Kind = AsyncIssue::Kind;
 
@@ -341,3 +343,5 @@ TEST_CASE("protocol: what a box holds beyond the tensor need not be read", "[pro
     CHECK(s.findings[0].summary ==
           "1 of 1 destination of a copy were read in part only, first [0x980, 0x9c0) of CTA 0");
 }
+
+}  // namespace protocol_memory_test

@@ -5,6 +5,8 @@
 #include "protocol_stream.hpp"
 #include "support/catch.hpp"
 
+namespace protocol_threads_test {
+
 using namespace sim_test;
 using Kind = SyncEvent::Kind;
 
@@ -328,3 +330,5 @@ TEST_CASE("protocol: a livelock names first what the circle reads", "[protocol]"
   CHECK(
       has_note(f, "CTA 0 warp 1 waits at barrier 0 for all threads, 32 are there at PTX line 1: `bar.sync`"));
 }
+
+}  // namespace protocol_threads_test

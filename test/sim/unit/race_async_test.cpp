@@ -3,6 +3,8 @@
 #include "sim/unit/race_ring.hpp"
 #include "support/catch.hpp"
 
+namespace race_async_test {
+
 using namespace race_test;
 
 TEST_CASE("A phase that completes without a copy's bytes does not publish them", "[race]") {
@@ -602,3 +604,5 @@ TEST_CASE("Order of cause crosses every edge, order of memory does not", "[race]
   const sim::Stamp later = clocks.now(kMma);
   CHECK_FALSE(clocks.ordered(later, kTma));
 }
+
+}  // namespace race_async_test

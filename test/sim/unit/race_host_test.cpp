@@ -2,6 +2,8 @@
 #include "sim/unit/race_events.hpp"
 #include "support/catch.hpp"
 
+namespace race_host_test {
+
 using namespace race_test;
 
 namespace {
@@ -360,3 +362,5 @@ TEST_CASE("Strong accesses of grids that nothing orders are no race where their 
   CHECK(run(atomic, atomic, 1) == "race-grids");
   CHECK(run(of_the_system, of_the_system, 1) == "");
 }
+
+}  // namespace race_host_test

@@ -3,6 +3,8 @@
 #include "sim/unit/race_ring.hpp"
 #include "support/catch.hpp"
 
+namespace race_memory_test {
+
 using namespace race_test;
 
 TEST_CASE("A barrier of the CTA orders generic accesses of its threads", "[race]") {
@@ -488,3 +490,5 @@ TEST_CASE("A race on a stage names the operation, its bytes and the commit that 
   CHECK(f.missing.find("mbarrier 0x410 of CTA 0 phase 0") != std::string::npos);
   CHECK(f.notes.at(0).find("mbarrier 0x408") != std::string::npos);
 }
+
+}  // namespace race_memory_test

@@ -3,6 +3,8 @@
 #include "sim/unit/race_events.hpp"
 #include "support/catch.hpp"
 
+namespace race_tensor_test {
+
 using namespace race_test;
 
 namespace {
@@ -420,3 +422,5 @@ TEST_CASE("An allocation of a pair is known through the warp of either CTA", "[r
   CHECK(run(true) == "");
   CHECK(run(false) == "race-tensor");
 }
+
+}  // namespace race_tensor_test

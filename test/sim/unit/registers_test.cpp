@@ -3,6 +3,8 @@
 #include "sim/unit/machine_fixture.hpp"
 #include "support/catch.hpp"
 
+namespace registers_test {
+
 using namespace sim_test;
 using sim::FaultKind;
 
@@ -88,3 +90,5 @@ TEST_CASE("setmaxnreg: counts, directions and kernels for which it is not", "[se
   refused(less(128), "", ".maxnreg 96", ".dec by threads that hold 96 registers");
   refused("", more(64), ".maxnreg 96", ".inc by threads that hold 96 registers");
 }
+
+}  // namespace registers_test

@@ -8,6 +8,8 @@
 #include "sim/text.h"
 #include "support/catch.hpp"
 
+namespace report_test {
+
 namespace {
 
 sim::Report full() {
@@ -218,3 +220,5 @@ TEST_CASE("words of a command line survive a shell", "[report]") {
   CHECK(sim::shell_word("") == "''");
   CHECK(sim::shell_word("it's $HOME") == "'it'\\''s $HOME'");
 }
+
+}  // namespace report_test

@@ -5,6 +5,8 @@
 
 #include "sim/unit/copies_fixture.hpp"
 
+namespace schedule_test {
+
 using namespace sim_test;
 using sim::Agent;
 using sim::FaultKind;
@@ -442,3 +444,5 @@ TEST_CASE("waits that always wake early neither pass nor hide a deadlock", "[sch
   CHECK(says(fault, "nothing can move"));
   CHECK(run(machine, machine.make(Words{0}), {exchange(), 64, 2, {}, "default", &policy}) == exchanged());
 }
+
+}  // namespace schedule_test

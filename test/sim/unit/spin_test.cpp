@@ -4,6 +4,8 @@
 
 #include "sim/unit/lanes_fixture.hpp"
 
+namespace spin_test {
+
 using namespace sim_test;
 using sim::FaultKind;
 
@@ -161,3 +163,5 @@ TEST_CASE("spin: many CTAs wait for the last one to begin", "[spin]") {
                              1, "", 64);
   CHECK((out[0] == 1 && out[63] == 63));
 }
+
+}  // namespace spin_test

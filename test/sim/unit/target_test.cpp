@@ -5,6 +5,8 @@
 #include "sim/unit/fault_of.hpp"
 #include "support/catch.hpp"
 
+namespace target_test {
+
 namespace {
 
 constexpr const char* kTargets[] = {"sm_90",   "sm_90a", "sm_100",  "sm_100f",
@@ -124,3 +126,5 @@ TEST_CASE("targets are read from what modules and compilers call them", "[target
   CHECK(sim::parse_target("103a").text() == "103a");
   CHECK(sim::parse_target("").arch == 0);
 }
+
+}  // namespace target_test

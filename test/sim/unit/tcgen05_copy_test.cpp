@@ -9,6 +9,8 @@
 #include "sim/unit/fault_of.hpp"
 #include "support/catch.hpp"
 
+namespace tcgen05_copy_test {
+
 using sim_test::fault_of;
 
 namespace {
@@ -158,3 +160,5 @@ TEST_CASE("tcgen05 copies: ld accesses the warp's own quarter, whatever the addr
   CHECK(fault_of([&] { sim::ld_cell(LdShape::k32x32b, 32, 496, 0, 0, 16, 0, false, 0); }).kind() ==
         FaultKind::kBounds);
 }
+
+}  // namespace tcgen05_copy_test

@@ -11,6 +11,8 @@
 #include "sim/unit/tensor_fixture.hpp"
 #include "support/catch.hpp"
 
+namespace tcgen05_test {
+
 using namespace sim_test;
 using sim::FaultKind;
 
@@ -45,18 +47,18 @@ void check_product(const Shape& shape, const std::vector<float>& d) {
 }  // namespace
 
 TEST_CASE("one CTA multiplies block-scaled tiles and reads the accumulators of its lanes", "[tcgen05]") {
-  check_product(kSingle, run(kSingle, kWait, kFree));
+  check_product(kSingle, run(kSingle, kWaitForMma, kFree));
 }
 
 TEST_CASE("a pair of CTAs multiplies one tile from both shared memories, and the commit reaches both",
           "[tcgen05]") {
-  check_product(kPair, run(kPair, kWait, kFree));
+  check_product(kPair, run(kPair, kWaitForMma, kFree));
 }
 
 TEST_CASE("the result does not depend on when tensor work completes", "[tcgen05]") {
   LatePolicy late;
-  check_product(kSingle, run(kSingle, kWait, kFree, &late));
-  check_product(kPair, run(kPair, kWait, kFree, &late));
+  check_product(kSingle, run(kSingle, kWaitForMma, kFree, &late));
+  check_product(kPair, run(kPair, kWaitForMma, kFree, &late));
 }
 
 TEST_CASE("accumulators read without waiting for the commit are poison when the tensor core is late",
@@ -68,7 +70,7 @@ TEST_CASE("accumulators read without waiting for the commit are poison when the 
 }
 
 TEST_CASE("tensor memory that is not freed is a leak", "[tcgen05]") {
-  const auto fault = fault_of([&] { run(kSingle, kWait, ""); });
+  const auto fault = fault_of([&] { run(kSingle, kWaitForMma, ""); });
   CHECK(fault.kind() == FaultKind::kProtocol);
   CHECK(says(fault, "32 tensor memory columns"));
 }
@@ -76,8 +78,9 @@ TEST_CASE("tensor memory that is not freed is a leak", "[tcgen05]") {
 TEST_CASE("allocating for a pair without a pair is refused", "[tcgen05]") {
   Machine machine;
   float* out = machine.make<float>(128 * 16);
-  const auto fault = fault_of(
-      [&] { machine.run(multiply(kPair, kWait, kFree), sim_test::shape(1, 128, 1, 18432 + 64), {&out}); });
+  const auto fault = fault_of([&] {
+    machine.run(multiply(kPair, kWaitForMma, kFree), sim_test::shape(1, 128, 1, 18432 + 64), {&out});
+  });
   CHECK(fault.kind() == FaultKind::kProtocol);
 }
 
@@ -241,3 +244,5 @@ TEST_CASE("what st writes, ld reads back, in every shape", "[tcgen05]") {
   const auto result = machine.fetch(out, 128);
   for (uint32_t i = 0; i < 128; ++i) CHECK(result[i] == i);
 }
+
+}  // namespace tcgen05_test

@@ -3,6 +3,8 @@
 // wait that never ends as a deadlock.
 #include "sim/unit/copies_fixture.hpp"
 
+namespace tensor_copies_test {
+
 using namespace sim_test;
 using sim::FaultKind;
 
@@ -212,3 +214,5 @@ TEST_CASE("dynamic shared memory is aligned as the module declares, and a box th
   CHECK(kind(128, 3) == FaultKind::kAlignment);
   CHECK(kind(16, 0, "add.u32 %r3, %r3, 32;") == FaultKind::kMisaligned);  // in every schedule
 }
+
+}  // namespace tensor_copies_test

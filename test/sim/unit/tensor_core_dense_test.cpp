@@ -10,6 +10,8 @@
 #include "sim/unit/tensor_core_fixture.hpp"
 #include "support/catch.hpp"
 
+namespace tensor_core_dense_test {
+
 using namespace tensor_core_test;
 
 namespace {
@@ -233,3 +235,5 @@ TEST_CASE("tensor core: tf32 operands drop the low 13 bits", "[tensor]") {
     }
   CHECK(wrong == 0);
 }
+
+}  // namespace tensor_core_dense_test

@@ -16,6 +16,8 @@
 #include "support/catch.hpp"
 #include "support/rng.h"
 
+namespace tensor_core_test {
+
 using namespace tensor_core_test;
 using sim_test::fault_of;
 
@@ -365,3 +367,5 @@ TEST_CASE("tensor core: operand ranges of a swizzled tile are its rows' 32-byte 
     for (int b = 0; b < 32; ++b) want.insert(sw128(kB, r, b));
   CHECK(bytes == want);
 }
+
+}  // namespace tensor_core_test

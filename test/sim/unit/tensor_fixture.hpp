@@ -119,7 +119,7 @@ END:
   return kernel_text(".param .u64 out", text, ".extern .shared .align 1024 .b8 smem[];");
 }
 
-inline const char* const kWait = R"(mov.u32 %r41, 0;
+inline const char* const kWaitForMma = R"(mov.u32 %r41, 0;
 WAIT:
   mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r7], %r41;
   @!%p9 bra WAIT;)";

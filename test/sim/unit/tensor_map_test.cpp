@@ -9,6 +9,8 @@
 #include "sim/unit/fault_of.hpp"
 #include "support/catch.hpp"
 
+namespace tensor_map_test {
+
 using sim_test::fault_of;
 
 namespace {
@@ -400,3 +402,5 @@ TEST_CASE("tensor map: fill patterns are zero, or the NaN that an H200 writes fo
   const std::array<uint8_t, 16> pattern = sim::fill_pattern(map_of(a));
   for (size_t i = 0; i < 16; ++i) CHECK(pattern[i] == (i % 2 == 0 ? 0xF7 : 0x7F));
 }
+
+}  // namespace tensor_map_test

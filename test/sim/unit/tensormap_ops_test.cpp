@@ -3,6 +3,8 @@
 #include "sim/unit/fault_of.hpp"
 #include "sim/unit/recorder.hpp"
 
+namespace tensormap_ops_test {
+
 using namespace sim_test;
 using sim::FaultKind;
 
@@ -119,3 +121,5 @@ TEST_CASE("tensormap.replace and cp_fenceproxy refuse what their sections do not
   CHECK(fault("", "64") == FaultKind::kProtocol);
   CHECK(fault("@%p1 bra READY;") == FaultKind::kDeadlock);  // one lane waits there for the others
 }
+
+}  // namespace tensormap_ops_test

@@ -4,6 +4,8 @@
 #include "sim/unit/fault_of.hpp"
 #include "support/catch.hpp"
 
+namespace tmem_test {
+
 using sim_test::fault_of;
 
 TEST_CASE("tmem: every cell is its own, and rows are its columns", "[tmem]") {
@@ -82,3 +84,5 @@ TEST_CASE("tmem: the allocator's protocol", "[tmem]") {
   CHECK(fault_of([&] { tmem.dealloc(base, 64); }).kind() == sim::FaultKind::kProtocol);  // twice
   CHECK(tmem.allocated_columns() == 0);
 }
+
+}  // namespace tmem_test

@@ -11,6 +11,8 @@
 #include "sim/unit/machine_fixture.hpp"
 #include "support/catch.hpp"
 
+namespace together_test {
+
 using namespace sim_test;
 using sim::FaultKind;
 
@@ -216,3 +218,5 @@ TEST_CASE("together: grids that wait for a grid that waits for ever are no party
   CHECK_FALSE(says(fault, "griddepcontrol"));
   CHECK(diary.text.ends_with("!2 1 !1"));
 }
+
+}  // namespace together_test

@@ -7,6 +7,8 @@
 #include "sim/unit/lanes_fixture.hpp"
 #include "support/catch.hpp"
 
+namespace tolerance_test {
+
 using namespace sim_test;
 using sim::FaultKind;
 
@@ -357,3 +359,5 @@ TEST_CASE("elect.sync elects the lowest lane where that is asked for", "[elect]"
     CHECK(machine.fetch(memory, 32)[0] == (lowest ? 0 : 31));
   }
 }
+
+}  // namespace tolerance_test

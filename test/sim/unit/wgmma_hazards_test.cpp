@@ -3,6 +3,8 @@
 #include "sim/unit/wgmma_fixture.hpp"
 #include "support/catch.hpp"
 
+namespace wgmma_hazards_test {
+
 using namespace wgmma_test;
 using sim::FaultKind;
 using sim_test::fault_of;
@@ -225,3 +227,5 @@ TEST_CASE("wgmma: accumulators that nobody wrote are poison where they are read"
   program.body = program.mma(false, "%p2, 1, 1, 0", 200) + kWait + "mov.f32 %f0, %f200;";
   CHECK_NOTHROW(run(Problem(program)));
 }
+
+}  // namespace wgmma_hazards_test

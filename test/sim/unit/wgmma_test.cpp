@@ -5,6 +5,8 @@
 #include "sim/unit/wgmma_fixture.hpp"
 #include "support/catch.hpp"
 
+namespace wgmma_test {
+
 using namespace wgmma_test;
 using sim::FaultKind;
 using sim_test::fault_of;
@@ -140,3 +142,5 @@ TEST_CASE("watched: the parts of a wgmma, their bytes, and the instructions arou
   REQUIRE(waits.size() == 4);
   CHECK(waits[0].amount == 0);
 }
+
+}  // namespace wgmma_test

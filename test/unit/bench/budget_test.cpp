@@ -11,6 +11,8 @@
 
 #include "support/catch.hpp"
 
+namespace budget_test {
+
 namespace {
 
 struct Work {
@@ -165,3 +167,5 @@ TEST_CASE("an A of 16 bits goes into shared memory as such", "[bench]") {
   }
   CHECK((passes > 0 && passes < 4));  // both ways are among them
 }
+
+}  // namespace budget_test

@@ -16,6 +16,8 @@
 #include "host/model/cost_model.h"
 #include "support/catch.hpp"
 
+namespace calibrate_test {
+
 namespace {
 
 using bench::InstanceTime;
@@ -298,3 +300,5 @@ TEST_CASE("a report without times of instances is refused", "[bench][calibrate]"
   only([](const Instance& i) { return i.plan.arch == Arch::kSm100; });
   only([](const Instance& i) { return i.plan.arch == Arch::kSm90 && i.epilogue.general; });
 }
+
+}  // namespace calibrate_test

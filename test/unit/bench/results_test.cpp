@@ -18,6 +18,8 @@
 #include "bench/tables.h"
 #include "support/catch.hpp"
 
+namespace results_test {
+
 namespace {
 
 using bench::Result;
@@ -358,3 +360,5 @@ TEST_CASE("what has no baseline says why", "[bench]") {
   device.cc_major = 8;
   CHECK_THAT(why("8x64x64", DUALGEMM_DTYPE_FP16), contains("compute capability 9.0"));
 }
+
+}  // namespace results_test

@@ -11,6 +11,8 @@
 
 #include "support/catch.hpp"
 
+namespace shapes_test {
+
 using bench::parse_shape;
 using bench::Shape;
 using bench::shape_text;
@@ -120,3 +122,5 @@ TEST_CASE("the suites have the sizes of their names", "[bench]") {
       for (int32_t problem = 0; problem < shape.problems(); ++problem) CHECK(shape.rows(problem) <= shape.m);
     }
 }
+
+}  // namespace shapes_test

@@ -4,6 +4,8 @@
 #include "support/approximate_math.h"
 #include "support/catch.hpp"
 
+namespace shared_reciprocal_test {
+
 namespace {
 
 using namespace dualgemm_test;
@@ -90,3 +92,5 @@ TEST_CASE("swiglu_shared: what is no number or not finite in one pair does not r
   CHECK(swiglu_shared<M>({kInf, 0.0f}, {1.0f, 1.0f}).first == kInf);
   CHECK(std::fabs(swiglu_shared<M>({-kInf, 0.0f}, {1.0f, 1.0f}).first) <= 0x1p-56);
 }
+
+}  // namespace shared_reciprocal_test

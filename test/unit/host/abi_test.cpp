@@ -11,6 +11,8 @@
 #include "host/include/dualgemm.h"
 #include "support/catch.hpp"
 
+namespace abi_test {
+
 using dualgemm_test::b200;
 using dualgemm_test::valid_args;
 
@@ -192,3 +194,5 @@ TEST_CASE("argument structures of other sizes", "[host][abi]") {
     for (size_t i = sizeof newer; i < bytes.size(); ++i) CHECK(bytes[i] == 0xEE);
   }
 }
+
+}  // namespace abi_test

@@ -21,6 +21,8 @@
 #include "support/device_memory.h"
 #include "support/stream.h"
 
+namespace check_pointers_test {
+
 using dualgemm_test::DeviceArray;
 using dualgemm_test::Stream;
 
@@ -247,3 +249,5 @@ TEST_CASE("CHECK_POINTERS leaves a pending error, and a capture, as they are", "
   CHECK(nodes == 1);  // of the launch that was not refused
   CHECK(cudaGraphDestroy(graph) == cudaSuccess);
 }
+
+}  // namespace check_pointers_test

@@ -12,6 +12,8 @@
 #include "shapes.h"
 #include "support/catch.hpp"
 
+namespace clusters_test {
+
 using dualgemm_test::batch_args;
 using dualgemm_test::forced;
 using dualgemm_test::masked_args;
@@ -120,3 +122,5 @@ TEST_CASE("0 clusters stays not known, and -1 is none", "[host][clusters]") {
     }
   }
 }
+
+}  // namespace clusters_test

@@ -14,6 +14,8 @@
 #include "host/include/dualgemm.h"
 #include "support/catch.hpp"
 
+namespace conversion_test {
+
 using dualgemm_test::address;
 
 extern "C" {
@@ -490,3 +492,5 @@ TEST_CASE("conversions: a tensor ends within the addresses that there are", "[ho
                               [](auto& a) { a.dst = address(uintptr_t{0} - 0x2ff0); }}},
                             valid_sf_args(), {swizzle, dualgemm_sf_swizzle_host});
 }
+
+}  // namespace conversion_test

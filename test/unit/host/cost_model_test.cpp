@@ -12,6 +12,8 @@
 #include "shapes.h"
 #include "support/catch.hpp"
 
+namespace cost_model_test {
+
 using dualgemm_test::kB200;
 using dualgemm_test::kShapes;
 using namespace dualgemm;
@@ -356,3 +358,5 @@ TEST_CASE("weights that do not fit in L2 are read again for every band of rows",
     CHECK(dram_us(4, 256) < 4 * dram_us(1, 256));
   }
 }
+
+}  // namespace cost_model_test

@@ -10,6 +10,8 @@
 #include "shapes.h"
 #include "support/catch.hpp"
 
+namespace cost_sm90_test {
+
 using dualgemm_test::kH100;
 using dualgemm_test::kShapes;
 using namespace dualgemm;
@@ -220,3 +222,5 @@ TEST_CASE("9.0: every constant lies in its range, and an H200 differs in its mem
   }
   CHECK(kH200Costs.dram > kH100Costs.dram);
 }
+
+}  // namespace cost_sm90_test

@@ -13,6 +13,8 @@
 #include "ref/formats.h"
 #include "support/catch.hpp"
 
+namespace host_overlap_test {
+
 using dualgemm_test::address;
 
 namespace {
@@ -242,3 +244,5 @@ TEST_CASE("host functions: a matrix takes less than 2^48 bytes and ends within t
         named("sf", end) + ": its 512" + beyond);
   CHECK(arena.untouched());
 }
+
+}  // namespace host_overlap_test

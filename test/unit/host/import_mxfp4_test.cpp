@@ -11,6 +11,8 @@
 #include "support/catch.hpp"
 #include "support/rng.h"
 
+namespace import_mxfp4_test {
+
 namespace {
 
 constexpr uint8_t kGuard = 0xAA;
@@ -218,3 +220,5 @@ TEST_CASE("MXFP4: bad arguments are named and leave the output untouched", "[hos
         DUALGEMM_STATUS_SUCCESS);
   CHECK(c.untouched());
 }
+
+}  // namespace import_mxfp4_test

@@ -9,6 +9,8 @@
 #include "support/catch.hpp"
 #include "support/rng.h"
 
+namespace import_test {
+
 namespace {
 
 constexpr uint8_t kGuard = 0xAA;
@@ -143,3 +145,5 @@ TEST_CASE("splitting and importing refuse bad arguments and leave the output unt
   for (const uint8_t byte : sf) CHECK(byte == kGuard);
   CHECK(import(0, 64, 0, 0, nullptr) == DUALGEMM_STATUS_SUCCESS);
 }
+
+}  // namespace import_test

@@ -12,6 +12,8 @@
 #include "host/include/dualgemm.h"
 #include "support/catch.hpp"
 
+namespace launch_test {
+
 TEST_CASE("the current device is described as the runtime describes it", "[host][launch]") {
   dualgemm_device_t device;
   dualgemm_device_init(&device);
@@ -181,3 +183,5 @@ TEST_CASE("an error that was pending before a call is still pending after it", "
   CHECK(dualgemm_init() == DUALGEMM_STATUS_SUCCESS);
   CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
+
+}  // namespace launch_test

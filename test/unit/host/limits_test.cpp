@@ -14,6 +14,8 @@
 #include "support/catch.hpp"
 #include "support/rng.h"
 
+namespace limits_test {
+
 using dualgemm_test::address;
 using dualgemm_test::b200;
 using dualgemm_test::batch_args;
@@ -374,3 +376,5 @@ TEST_CASE("an instance of the other kind is refused", "[host][limits][grouped]")
       CHECK(std::string(dualgemm_last_error()) == text);
     }
 }
+
+}  // namespace limits_test

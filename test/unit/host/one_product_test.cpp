@@ -12,6 +12,8 @@
 #include "support/problem.h"
 #include "support/problem_set.h"
 
+namespace one_product_test {
+
 using namespace dualgemm_test;
 
 namespace {
@@ -171,3 +173,5 @@ TEST_CASE("one product: the reference in host memory lies within the bound", "[h
       CHECK(result.mismatches == 0);
     }
 }
+
+}  // namespace one_product_test

@@ -12,6 +12,8 @@
 #include "sim/engine/tensor_map.h"
 #include "support/catch.hpp"
 
+namespace params_test {
+
 using dualgemm_test::batch_args;
 using dualgemm_test::masked_args;
 using dualgemm_test::offsets_args;
@@ -433,3 +435,5 @@ TEST_CASE("attributes of a launch", "[host][params]") {
       CHECK(early == (pdl || overlaps_pass(i, args.flags)));
     });
 }
+
+}  // namespace params_test

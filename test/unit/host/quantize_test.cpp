@@ -12,6 +12,8 @@
 #include "support/catch.hpp"
 #include "support/rng.h"
 
+namespace quantize_test {
+
 namespace {
 
 constexpr uint8_t kGuard = 0xAA;
@@ -369,3 +371,5 @@ TEST_CASE("what cannot be quantised is refused and nothing is written", "[host][
   CHECK(call(1, 32, 0, 1, 0) == DUALGEMM_STATUS_SUCCESS);
   CHECK(text().empty());
 }
+
+}  // namespace quantize_test

@@ -15,6 +15,8 @@
 #include "support/compare.h"
 #include "support/extras.h"
 
+namespace reference_test {
+
 using namespace dualgemm_test;
 
 namespace {
@@ -454,3 +456,5 @@ TEST_CASE("the reference of K = 0 is zero, and it refuses what a launch refuses"
   REQUIRE(dualgemm_reference_host(&args, nullptr) == DUALGEMM_STATUS_SUCCESS);
   for (const uint8_t byte : c) CHECK(byte == 0);
 }
+
+}  // namespace reference_test

@@ -8,6 +8,8 @@
 #include "support/catch.hpp"
 #include "support/rng.h"
 
+namespace region_test {
+
 using dualgemm::overlap;
 using dualgemm::Region;
 
@@ -133,3 +135,5 @@ TEST_CASE("large tensors of many problems are compared in no time", "[host][regi
   y.stride *= 3;
   CHECK(overlap(x, y));
 }
+
+}  // namespace region_test

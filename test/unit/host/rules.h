@@ -14,7 +14,7 @@
 
 namespace dualgemm_test {
 
-inline constexpr float kInf = std::numeric_limits<float>::infinity();
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 inline dualgemm_status_t ask(const dualgemm_args_t& args) {

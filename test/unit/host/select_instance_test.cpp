@@ -18,6 +18,8 @@
 #include "support/catch.hpp"
 #include "support/rng.h"
 
+namespace select_instance_test {
+
 using dualgemm_test::b200;
 using dualgemm_test::forced;
 using dualgemm_test::kB200;
@@ -593,3 +595,5 @@ TEST_CASE("the lists of kinds hold every instance once for each type of C, in th
     CHECK(static_cast<size_t>(std::count_if(seen.begin(), seen.end(), listed)) == types);
   }
 }
+
+}  // namespace select_instance_test

@@ -12,6 +12,8 @@
 #include "shapes.h"
 #include "support/catch.hpp"
 
+namespace select_sm90_test {
+
 using dualgemm_test::kH100;
 using namespace dualgemm;
 
@@ -182,3 +184,5 @@ TEST_CASE("on 9.0 every instance keeps to its static budget", "[host][select_ins
   }
   CHECK(count > 0);
 }
+
+}  // namespace select_sm90_test

@@ -7,6 +7,8 @@
 #include "host/include/dualgemm.h"
 #include "support/catch.hpp"
 
+namespace sf_layout_test {
+
 namespace {
 
 int64_t offset(int32_t rows, int32_t k, int32_t row, int32_t block) {
@@ -71,3 +73,5 @@ TEST_CASE("places that do not exist", "[host][sf_layout]") {
   CHECK(dualgemm_sf_size(-1, 464) == 0);
   CHECK(dualgemm_sf_size(1, -16) == 0);
 }
+
+}  // namespace sf_layout_test

@@ -8,6 +8,8 @@
 #include "host/include/dualgemm.h"
 #include "support/catch.hpp"
 
+namespace status_test {
+
 using dualgemm_test::b200;
 using dualgemm_test::valid_args;
 
@@ -61,3 +63,5 @@ TEST_CASE("the last error lives until the next call and in one thread", "[host][
   REQUIRE(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_SUCCESS);
   CHECK(std::string(dualgemm_last_error()).empty());
 }
+
+}  // namespace status_test

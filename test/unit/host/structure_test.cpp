@@ -14,6 +14,8 @@
 #include "host/include/dualgemm.h"
 #include "support/catch.hpp"
 
+namespace structure_test {
+
 using dualgemm_test::b200;
 using dualgemm_test::valid_args;
 
@@ -206,3 +208,5 @@ TEST_CASE("initialisers set the size and nothing else but defaults", "[host][abi
   dualgemm_device_init(nullptr);
   dualgemm_instance_info_init(nullptr);
 }
+
+}  // namespace structure_test

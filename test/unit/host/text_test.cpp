@@ -6,6 +6,8 @@
 
 #include "support/catch.hpp"
 
+namespace text_test {
+
 using dualgemm::Text;
 
 TEST_CASE("a text grows by formats and by members of a list", "[host][text]") {
@@ -33,3 +35,5 @@ TEST_CASE("a text that is full keeps what it has", "[host][text]") {
   cut.add("%s", "123456789");
   CHECK(std::string(cut.get()) == "1234567");
 }
+
+}  // namespace text_test

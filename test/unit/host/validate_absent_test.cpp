@@ -11,6 +11,8 @@
 #include "rules.h"
 #include "support/catch.hpp"
 
+namespace validate_absent_test {
+
 using dualgemm_test::address;
 using dualgemm_test::batch_args;
 using dualgemm_test::Change;
@@ -166,3 +168,5 @@ TEST_CASE("messages call every enumerator by the name that it has in the header"
 #undef DUALGEMM_NAMED
   CHECK(std::string(dtype_name(99)) == "unknown");
 }
+
+}  // namespace validate_absent_test

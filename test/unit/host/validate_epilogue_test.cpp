@@ -12,13 +12,15 @@
 #include "rules.h"
 #include "support/catch.hpp"
 
+namespace validate_epilogue_test {
+
 using dualgemm_test::address;
 using dualgemm_test::ask;
 using dualgemm_test::batch_args;
 using dualgemm_test::Change;
 using dualgemm_test::check;
 using dualgemm_test::check_accepted;
-using dualgemm_test::kInf;
+using dualgemm_test::kInfinity;
 using dualgemm_test::kNan;
 using dualgemm_test::masked_args;
 using dualgemm_test::offsets_args;
@@ -86,9 +88,9 @@ TEST_CASE("all that a launch may take and write together", "[host][validate]") {
 TEST_CASE("parameters outside their range", "[host][validate]") {
   const auto status = DUALGEMM_STATUS_INVALID_VALUE;
   check({{status, "swiglu_alpha=inf: must be finite, and at most 2^127 in magnitude",
-          [](auto& a) { a.swiglu_alpha = kInf; }},
+          [](auto& a) { a.swiglu_alpha = kInfinity; }},
          {status, "swiglu_alpha=1.70141e+38: must be finite, and at most 2^127 in magnitude",
-          [](auto& a) { a.swiglu_alpha = std::nextafter(0x1p127f, kInf); }},
+          [](auto& a) { a.swiglu_alpha = std::nextafter(0x1p127f, kInfinity); }},
          {status, "swiglu_beta=nan: must be finite", [](auto& a) { a.swiglu_beta = kNan; }},
          {status, "swiglu_limit=nan: must be above 0", [](auto& a) { a.swiglu_limit = kNan; }},
          {status, "swiglu_limit=0: must be above 0", [](auto& a) { a.swiglu_limit = 0; }},
@@ -96,11 +98,11 @@ TEST_CASE("parameters outside their range", "[host][validate]") {
           [](auto& a) { a.c_global_scale = kNan; }}});
   dualgemm_args_t situ = valid_args();
   situ.activation = DUALGEMM_ACTIVATION_SITU;
-  for (const float value : {0.0f, -4.0f, kInf, kNan, 1e-40f})
+  for (const float value : {0.0f, -4.0f, kInfinity, kNan, 1e-40f})
     check({{status, "situ_gate=", [=](auto& a) { a.situ_gate = value; }},
            {status, "must be finite, normal and above 0", [=](auto& a) { a.situ_up = value; }}},
           situ);
-  for (const float value : {0.0f, -1.0f, 6.7e35f, kInf, kNan})
+  for (const float value : {0.0f, -1.0f, 6.7e35f, kInfinity, kNan})
     for (const dualgemm_args_t& good : {nvfp4(), fp8()})
       check(
           {{status, "must be above 0, and at most the largest float over 512",
@@ -445,3 +447,5 @@ TEST_CASE("K == 0 looks at all outputs and at nothing else", "[host][validate]")
           "k=0: must be above 0 with bias1=", [](auto& a) { a.bias1 = address(kPlace); }}},
         good);
 }
+
+}  // namespace validate_epilogue_test

@@ -10,9 +10,11 @@
 #include "rules.h"
 #include "support/catch.hpp"
 
+namespace validate_order_test {
+
 using dualgemm_test::address;
 using dualgemm_test::b200;
-using dualgemm_test::kInf;
+using dualgemm_test::kInfinity;
 using dualgemm_test::kNan;
 using dualgemm_test::offsets_args;
 using dualgemm_test::valid_args;
@@ -76,7 +78,7 @@ const std::vector<Ordered> kOrder = {
     {kValue, "batch=2: ", [](Asked& x) { x.args.batch = 2; }},
     {kValue, "linear_activation=1 (SILU): ", [](Asked& x) { x.args.linear_activation = 1; }},
     {kValue, "alpha1=nan: ", [](Asked& x) { x.args.alpha1 = kNan; }},
-    {kValue, "alpha2=inf: ", [](Asked& x) { x.args.alpha2 = kInf; }},
+    {kValue, "alpha2=inf: ", [](Asked& x) { x.args.alpha2 = kInfinity; }},
     {kValue, "swiglu_alpha=nan: ", [](Asked& x) { x.args.swiglu_alpha = kNan; }},
     {kValue, "swiglu_beta=nan: ", [](Asked& x) { x.args.swiglu_beta = kNan; }},
     {kValue, "swiglu_limit=0: ", [](Asked& x) { x.args.swiglu_limit = 0; }},
@@ -202,3 +204,5 @@ TEST_CASE("with K = 0 rules about outputs come before its own", "[host][validate
       check_refused(both, order[first]);
     }
 }
+
+}  // namespace validate_order_test

@@ -8,6 +8,8 @@
 #include "rules.h"
 #include "support/catch.hpp"
 
+namespace validate_problems_test {
+
 using dualgemm_test::address;
 using dualgemm_test::batch_args;
 using dualgemm_test::check;
@@ -148,3 +150,5 @@ TEST_CASE("the output of several problems may not overlap an input of any", "[ho
                  offsets_args());
   check_accepted({[](auto& a) { a.group_rows = address<const int32_t>(0x2'7fff'fff4); }}, masked_args());
 }
+
+}  // namespace validate_problems_test

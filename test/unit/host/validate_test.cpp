@@ -12,13 +12,15 @@
 #include "rules.h"
 #include "support/catch.hpp"
 
+namespace validate_test {
+
 using dualgemm_test::address;
 using dualgemm_test::ask;
 using dualgemm_test::b200;
 using dualgemm_test::Change;
 using dualgemm_test::check;
 using dualgemm_test::check_accepted;
-using dualgemm_test::kInf;
+using dualgemm_test::kInfinity;
 using dualgemm_test::kNan;
 using dualgemm_test::valid_args;
 
@@ -87,7 +89,7 @@ TEST_CASE("flags, enumerators and numbers outside their range", "[host][validate
       {status, "expected_rows=4: must be 0 without a group_mode", [](auto& a) { a.expected_rows = 4; }},
       {status, "expected_rows=-1: must not be negative", [](auto& a) { a.expected_rows = -1; }},
       {status, "alpha1=nan: must be finite", [](auto& a) { a.alpha1 = kNan; }},
-      {status, "alpha2=-inf: must be finite", [](auto& a) { a.alpha2 = -kInf; }},
+      {status, "alpha2=-inf: must be finite", [](auto& a) { a.alpha2 = -kInfinity; }},
   });
 }
 
@@ -600,3 +602,5 @@ TEST_CASE("refused launches report the same as the question", "[host][validate]"
   CHECK(bytes == 0);
   CHECK(dualgemm_workspace_size(&args, nullptr) == DUALGEMM_STATUS_NULL_POINTER);
 }
+
+}  // namespace validate_test

@@ -8,6 +8,8 @@
 #include "support/approximate_math.h"
 #include "support/catch.hpp"
 
+namespace activation_test {
+
 namespace {
 
 using namespace dualgemm_test;
@@ -211,3 +213,5 @@ TEST_CASE("the exact activations are within one ulp of the true product", "[acti
     CHECK(dualgemm::exact_activation(p, -kInf, 1) == 0.0f);
   }
 }
+
+}  // namespace activation_test

@@ -4,6 +4,8 @@
 
 #include "support/catch.hpp"
 
+namespace descriptor_test {
+
 namespace ptx = dualgemm::ptx;
 
 TEST_CASE("instruction descriptor: worked values of kind::mxf4nvf4 with ue4m3 scales", "[descriptor]") {
@@ -62,3 +64,5 @@ TEST_CASE("bit_field keeps to its bits", "[descriptor]") {
   CHECK(ptx::bit_field(~uint64_t{0}, 61, 63) == 0xE000000000000000);
   CHECK(ptx::bit_field(0, 17, 22) == 0);
 }
+
+}  // namespace descriptor_test

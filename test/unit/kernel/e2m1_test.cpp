@@ -8,6 +8,8 @@
 #include "ref/formats.h"
 #include "support/catch.hpp"
 
+namespace e2m1_test {
+
 TEST_CASE("e2m1: the nearest number, the even one of two, 6 beyond 6 and for NaN", "[e2m1]") {
   const auto check = [](float x) {
     INFO(x);
@@ -25,3 +27,5 @@ TEST_CASE("e2m1: the nearest number, the even one of two, 6 beyond 6 and for NaN
   }
   check(std::numeric_limits<float>::quiet_NaN());
 }
+
+}  // namespace e2m1_test

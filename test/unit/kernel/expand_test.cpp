@@ -12,6 +12,8 @@
 #include "ref/formats.h"
 #include "support/catch.hpp"
 
+namespace expand_test {
+
 namespace sm90 = dualgemm::sm90;
 
 namespace {
@@ -215,3 +217,5 @@ TEST_CASE("operands: lanes load where the swizzle put their bytes, from all bank
       CHECK(columns.size() == 8);
     }
 }
+
+}  // namespace expand_test

@@ -4,6 +4,8 @@
 
 #include "support/catch.hpp"
 
+namespace pipeline_test {
+
 using dualgemm::consumer_start;
 using dualgemm::PipelineState;
 using dualgemm::producer_start;
@@ -92,3 +94,5 @@ TEST_CASE("a ring of one stage flips its phase every time", "[pipeline]") {
     CHECK(state.phase == i % 2);
   }
 }
+
+}  // namespace pipeline_test

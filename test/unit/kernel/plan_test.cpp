@@ -14,6 +14,8 @@
 #include "kernel/sm90/plan.h"
 #include "support/catch.hpp"
 
+namespace plan_test {
+
 using dualgemm::Arch;
 using dualgemm::Instance;
 using dualgemm::Plan;
@@ -349,3 +351,5 @@ TEMPLATE_TEST_CASE("one mma of n = 256 finds both products side by side", "[plan
     for (int step = 0; step < TestType::kPlan.tmem.window_steps; ++step)
       CHECK(tmem.sfb(window, step, 1) == tmem.sfb(window, step, 0) + 4);
 }
+
+}  // namespace plan_test

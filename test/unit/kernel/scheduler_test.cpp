@@ -12,6 +12,8 @@
 #include "support/catch.hpp"
 #include "support/rng.h"
 
+namespace scheduler_test {
+
 using dualgemm::DenseScheduler;
 using dualgemm::GroupedScheduler;
 using dualgemm::GroupTable;
@@ -266,3 +268,5 @@ TEST_CASE("slices of K follow each other and differ by at most one k-tile", "[sc
       CHECK(next == k_tiles);
     }
 }
+
+}  // namespace scheduler_test
