@@ -5,6 +5,7 @@
 
 #include "kernel/extras.h"
 #include "kernel/judged.h"
+#include "ref/formats.h"
 
 using namespace dualgemm_test;
 
