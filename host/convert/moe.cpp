@@ -22,7 +22,7 @@ dualgemm_status_t check_choices(const Args& args, int32_t* count) {
   if (auto status = check_count("top_k", args.top_k)) return status;
   const int64_t choices = int64_t{args.tokens} * args.top_k;
   if (choices > kMaxExtent)
-    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
                 "tokens=%" PRId32 ": %" PRId64 " choices of top_k=%" PRId32 " each, at most %" PRId32,
                 args.tokens, choices, args.top_k, kMaxExtent);
   *count = static_cast<int32_t>(choices);
@@ -50,10 +50,7 @@ bool adds_in_place(const Combination& combination) {
   return combination.add.base == combination.out.base && combination.add.pitch == combination.out.pitch;
 }
 
-dualgemm_status_t check_extent(const dualgemm_moe_combine_args_t& args, int32_t* tiles) {
-  if (args.n % kCombineColumns != 0)
-    return fail(DUALGEMM_STATUS_INVALID_SHAPE, "n=%" PRId32 ": must be a multiple of %d", args.n,
-                kCombineColumns);
+dualgemm_status_t check_size(const dualgemm_moe_combine_args_t& args, int32_t* tiles) {
   const int64_t all = args.tokens * ceil_div(args.n, kCombinePiece);
   if (args.n > kMaxExtent || all > kMaxExtent)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
@@ -79,8 +76,8 @@ dualgemm_moe_combine_args_t default_moe_combine_args() {
 }
 
 dualgemm_status_t validate(const dualgemm_moe_permute_args_t* user_args, Permutation* out) {
-  constexpr Structure kStructure = {"args", "dualgemm_moe_permute_args_t", "dualgemm_moe_permute_args_init", 72,
-                                    sizeof(dualgemm_moe_permute_args_t)};
+  constexpr Structure kStructure = {"args", "dualgemm_moe_permute_args_t", "dualgemm_moe_permute_args_init",
+                                    72, sizeof(dualgemm_moe_permute_args_t)};
   static_assert(kStructure.size >= kStructure.first_size);
   dualgemm_moe_permute_args_t& args = out->args = default_moe_permute_args();
   if (auto status = read_structure(kStructure, user_args, &args)) return status;
@@ -104,8 +101,8 @@ dualgemm_status_t validate(const dualgemm_moe_permute_args_t* user_args, Permuta
 }
 
 dualgemm_status_t validate(const dualgemm_moe_combine_args_t* user_args, Combination* out) {
-  constexpr Structure kStructure = {"args", "dualgemm_moe_combine_args_t", "dualgemm_moe_combine_args_init", 88,
-                                    sizeof(dualgemm_moe_combine_args_t)};
+  constexpr Structure kStructure = {"args", "dualgemm_moe_combine_args_t", "dualgemm_moe_combine_args_init",
+                                    88, sizeof(dualgemm_moe_combine_args_t)};
   static_assert(kStructure.size >= kStructure.first_size);
   dualgemm_moe_combine_args_t& args = out->args = default_moe_combine_args();
   if (auto status = read_structure(kStructure, user_args, &args)) return status;
@@ -117,17 +114,23 @@ dualgemm_status_t validate(const dualgemm_moe_combine_args_t* user_args, Combina
   if (auto status = check_choices(args, &out->rows)) return status;
   out->empty = out->rows == 0 || args.n == 0;
   if (out->empty) return kOk;
-  if (auto status = check_extent(args, &out->tiles)) return status;
+  if (args.n % kCombineColumns != 0)
+    return fail(DUALGEMM_STATUS_INVALID_SHAPE, "n=%" PRId32 ": must be a multiple of %d", args.n,
+                kCombineColumns);
   if (auto status = check_given("token_row", args.token_row)) return status;
   if (auto status = check_given("c", args.c)) return status;
   if (auto status = check_given("out", args.out)) return status;
   if (!args.add && args.ld_add != 0)
-    return fail(DUALGEMM_STATUS_INVALID_VALUE, "ld_add=%" PRId64 ": must be 0 where add is NULL", args.ld_add);
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "ld_add=%" PRId64 ": must be 0 where add is NULL",
+                args.ld_add);
   out->c = rows_of("c", "ldc", args.c, out->rows, args.n, args.c_dtype, args.ldc);
   out->add = rows_of("add", "ld_add", args.add, args.tokens, args.n, args.out_dtype, args.ld_add);
   out->out = rows_of("out", "ld_out", args.out, args.tokens, args.n, args.out_dtype, args.ld_out);
   const Tensor token_row = integers("token_row", args.token_row, out->rows), none{};
-  return check_tensors({&token_row, &out->c, adds_in_place(*out) ? &none : &out->add}, {&out->out}, "n");
+  if (auto status =
+          check_tensors({&token_row, &out->c, adds_in_place(*out) ? &none : &out->add}, {&out->out}, "n"))
+    return status;
+  return check_size(args, &out->tiles);
 }
 
 }  // namespace dualgemm

@@ -1,5 +1,5 @@
-// moe.h -- what stands around the launches of a layer of experts (MoE), as its rules, launches and twins on the
-// host see it: the rows of the experts from the router's choices, and the sum of a token's rows.
+// moe.h -- what stands around the launches of a layer of experts (MoE), as its rules, launches and twins on
+// the host see it: the rows of the experts from the router's choices, and the sum of a token's rows.
 #pragma once
 
 #include "host/common/problem.h"

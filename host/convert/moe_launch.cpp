@@ -30,8 +30,9 @@ dualgemm_status_t permute(const dualgemm_moe_permute_args_t* user_args, cudaStre
   if (auto status = validate(user_args, &permutation)) return status;
   if (permutation.empty) return kOk;
   const dualgemm_moe_permute_args_t& args = permutation.args;
-  const PermuteParams params{args.topk_ids,   args.topk_weights, permutation.count, args.top_k,     args.experts,
-                             args.group_rows, args.row_token,    args.token_row,    args.row_weight};
+  const PermuteParams params{args.topk_ids,  args.topk_weights, permutation.count,
+                             args.top_k,     args.experts,      args.group_rows,
+                             args.row_token, args.token_row,    args.row_weight};
   return launch(args.experts, args.flags, stream, kPermuteKernel, params, kPermuteCtas);
 }
 
@@ -40,17 +41,9 @@ dualgemm_status_t combine(const dualgemm_moe_combine_args_t* user_args, cudaStre
   if (auto status = validate(user_args, &combination)) return status;
   if (combination.empty) return kOk;
   const dualgemm_moe_combine_args_t& args = combination.args;
-  const CombineParams params{args.token_row,
-                             args.tokens,
-                             args.top_k,
-                             args.n,
-                             combination.rows,
-                             args.c,
-                             combination.c.pitch,
-                             args.add,
-                             combination.add.pitch,
-                             args.out,
-                             combination.out.pitch};
+  const CombineParams params{args.token_row,        args.tokens, args.top_k,           args.n,
+                             combination.rows,      args.c,      combination.c.pitch,  args.add,
+                             combination.add.pitch, args.out,    combination.out.pitch};
   return launch(combination.tiles, args.flags, stream, kCombineKernels[args.c_dtype][args.out_dtype], params,
                 kCombineCtas);
 }

@@ -138,8 +138,7 @@ __global__ void __launch_bounds__(kConvertThreads, kCombineCtas)
   const uint32_t pieces = (static_cast<uint32_t>(p.n) + kCombinePiece - 1) / kCombinePiece;
   for (uint32_t tile = blockIdx.x; tile < pieces * static_cast<uint32_t>(p.tokens); tile += gridDim.x) {
     const auto token = static_cast<int32_t>(tile / pieces);
-    const auto column =
-        static_cast<int32_t>(tile % pieces * kCombinePiece + threadIdx.x * kCombineColumns);
+    const auto column = static_cast<int32_t>(tile % pieces * kCombinePiece + threadIdx.x * kCombineColumns);
     if (column >= p.n) continue;
     float sum[kCombineColumns] = {};
     sum_rows<C>(p, token, column, sum);

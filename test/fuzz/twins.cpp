@@ -1,7 +1,7 @@
 // twins.cpp -- moving factors, quantising, and what stands around a layer of experts, in host memory. The
-// function for the device, which follows no address on the stub, says whether its twin may refuse: both have the
-// same rules. What the twin accepts is tried in blocks of the size that the manual asks for, and gives the same
-// bytes twice.
+// function for the device, which follows no address on the stub, says whether its twin may refuse: both
+// have the same rules. What the twin accepts is tried in blocks of the size that the manual asks for, and
+// gives the same bytes twice.
 
 #include "fuzz/answer.h"
 #include "fuzz/block.h"

@@ -1,7 +1,7 @@
-// moe_test.cpp -- what stands around the launches of a layer of experts, on the device and by the twins on the
-// host, byte by byte: rows of the experts against a stable sort of the choices, sums of a token's rows against
-// additions one by one, rows that are quantised by index against the same rows copied first. Every byte around
-// the outputs stays. Most of it is judged.
+// moe_test.cpp -- what stands around the launches of a layer of experts, on the device and by the twins on
+// the host, byte by byte: rows of the experts against a stable sort of the choices, sums of a token's rows
+// against additions one by one, rows that are quantised by index against the same rows copied first. Every
+// byte around the outputs stays. Most of it is judged.
 #include <bit>
 #include <cmath>
 #include <numeric>
@@ -72,7 +72,8 @@ struct Arrays {
   void expect(const Routing& r, bool weighted) {
     std::vector<int32_t> sorted;
     for (int32_t i = 0; i < r.choices(); ++i)
-      if (r.ids[static_cast<size_t>(i)] >= 0 && r.ids[static_cast<size_t>(i)] < r.experts) sorted.push_back(i);
+      if (r.ids[static_cast<size_t>(i)] >= 0 && r.ids[static_cast<size_t>(i)] < r.experts)
+        sorted.push_back(i);
     const auto id = [&r](int32_t i) { return r.ids[static_cast<size_t>(i)]; };
     std::stable_sort(sorted.begin(), sorted.end(), [&](int32_t a, int32_t b) { return id(a) < id(b); });
     for (int32_t i = 0; i < r.choices(); ++i) {
@@ -198,8 +199,8 @@ float element(dualgemm_dtype_t dtype, const Buffer& from, int64_t i) {
   return static_cast<float>(decoded(dtype, from.get<uint16_t>(i)));
 }
 
-// Returns what is nearest to x in a type of 16 bits, ties to even. Codes are ordered as their numbers are; beyond
-// the last finite one the next number would be as far away as the one before.
+// Returns what is nearest to x in a type of 16 bits, ties to even. Codes are ordered as their numbers are.
+// Beyond the last finite one the next number would be as far away as the one before.
 uint16_t nearest(dualgemm_dtype_t dtype, float x) {
   const uint16_t infinity = dtype == DUALGEMM_DTYPE_FP16 ? 0x7C00 : 0x7F80;
   const auto number = [&](uint16_t code) {
@@ -395,7 +396,8 @@ struct Gathered {
   std::vector<int32_t> index;
   Buffer x, copy;
 
-  Gathered(const Division& d, int32_t k_, int32_t x_rows_, dualgemm_dtype_t type, dualgemm_scale_mode_t scales)
+  Gathered(const Division& d, int32_t k_, int32_t x_rows_, dualgemm_dtype_t type,
+           dualgemm_scale_mode_t scales)
       : division(d),
         k(k_),
         x_rows(x_rows_),
@@ -418,8 +420,8 @@ struct Gathered {
     }
   }
 
-  dualgemm_quantize_args_t args(const void* from, const int32_t* row_index, const int32_t* group_rows, void* q,
-                                void* sf, float* scales) const {
+  dualgemm_quantize_args_t args(const void* from, const int32_t* row_index, const int32_t* group_rows,
+                                void* q, void* sf, float* scales) const {
     dualgemm_quantize_args_t args;
     dualgemm_quantize_args_init(&args);
     args.rows = division.rows, args.k = k, args.x_dtype = dtype, args.ldx = ldx;
@@ -437,7 +439,8 @@ struct Gathered {
 
 void check_gathered(const Gathered& g) {
   INFO(g.division.text() << ", k " << g.k << ", type " << g.dtype << ", mode " << g.mode);
-  Buffer q(static_cast<size_t>(g.division.rows * g.k / 2)), scales(static_cast<size_t>(g.division.rows + 3) * 4),
+  Buffer q(static_cast<size_t>(g.division.rows * g.k / 2)),
+      scales(static_cast<size_t>(g.division.rows + 3) * 4),
       sf(static_cast<size_t>(g.division.blocks) * ref::sf_bytes(128, g.k));
   const DeviceArray<int32_t> index(g.index), group_rows(g.division.group_rows);
   const DeviceBuffer x(g.x), q_device(q), sf_device(sf), scales_device(scales);
@@ -448,8 +451,8 @@ void check_gathered(const Gathered& g) {
   const auto on_host = g.args(g.x.host(), g.index.data(), g.division.group_rows.data(), q_host.host(),
                               sf_host.host(), scales_host.data<float>());
   check_status(dualgemm_quantize_host_ex(&on_host));
-  const auto of_copy = g.args(g.copy.host(), nullptr, g.division.group_rows.data(), q.host(), sf.host(),
-                              scales.data<float>());
+  const auto of_copy =
+      g.args(g.copy.host(), nullptr, g.division.group_rows.data(), q.host(), sf.host(), scales.data<float>());
   check_status(dualgemm_quantize_host_ex(&of_copy));
   CHECK(q_device.difference(q) == "");
   CHECK(sf_device.difference(sf) == "");
@@ -463,7 +466,8 @@ void check_gathered(const Gathered& g) {
 
 TEST_CASE("quantise: rows by index are those of a copy", "[moe][quantize]") {
   Judged judged;
-  const Division all[] = {batch_of(1), batch_of(133), offsets({33, 0, 129, 1}, 0, 0), offsets({0, 64, 30}, 7, 20)};
+  const Division all[] = {batch_of(1), batch_of(133), offsets({33, 0, 129, 1}, 0, 0),
+                          offsets({0, 64, 30}, 7, 20)};
   int32_t turn = 0;
   for (const dualgemm_scale_mode_t mode : {DUALGEMM_SCALE_GIVEN, DUALGEMM_SCALE_TENSOR, DUALGEMM_SCALE_ROW})
     for (const dualgemm_dtype_t dtype : kTypes)
@@ -477,8 +481,7 @@ namespace {
 
 // A layer of experts with gate and up alone: permute, quantise, launch, combine.
 struct Layer {
-  static constexpr int32_t kTokens = 21, kTopK = 3, kExperts = 4, kN = 72, kK = 64,
-                           kRows = kTokens * kTopK;
+  static constexpr int32_t kTokens = 21, kTopK = 3, kExperts = 4, kN = 72, kK = 64, kRows = kTokens * kTopK;
   DeviceArray<uint16_t> x;
   DeviceArray<float> topk_weights, row_weight, row_scale;
   DeviceArray<int32_t> ids, group_rows, row_token, token_row;
@@ -548,7 +551,8 @@ struct Layer {
   static std::vector<uint16_t> some(size_t count, uint64_t seed) {
     Rng random(seed);
     std::vector<uint16_t> values(count);
-    for (uint16_t& bits : values) bits = static_cast<uint16_t>(random.below(2) << 15 | (0x3F00 + random.below(256)));
+    for (uint16_t& bits : values)
+      bits = static_cast<uint16_t>(random.below(2) << 15 | (0x3F00 + random.below(256)));
     return values;
   }
   static std::vector<uint8_t> bytes(size_t count, uint64_t seed) {
@@ -597,7 +601,8 @@ std::vector<uint16_t> Layer::token_by_token(const std::vector<int32_t>& choices)
 
 }  // namespace
 
-TEST_CASE("the calls of a layer are captured into one graph, and replay with the choices they then find", "[moe]") {
+TEST_CASE("the calls of a layer are captured into one graph, and replay with the choices they then find",
+          "[moe]") {
   const Layer layer;
   const Stream stream;
   layer.enqueue(0, stream.get());  // this loads the kernels, as dualgemm_init loads all

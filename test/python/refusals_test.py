@@ -305,8 +305,8 @@ class Elements(unittest.TestCase):
         fields = dict(m=2, n=16, k=32, group_mode=d.GROUP_MASKED, groups=1, a_dtype=d.DTYPE_NVFP4,
                       c_dtype=d.DTYPE_BF16, d_dtype=d.DTYPE_FP16, bias_dtype=d.DTYPE_FP32)
         takes = {"a": E2M1, "b1": E2M1, "b2": E2M1, "sfa": UE4M3, "sfb1": UE4M3, "sfb2": UE4M3, "sfc": UE4M3,
-                 "out": {"bfloat16"}, "d1": {"float16"}, "d2": {"float16"}, "bias1": FP32_ONLY, "bias2": FP32_ONLY,
-                 "group_rows": INT32_ONLY, "workspace": set(NAMED)}
+                 "out": {"bfloat16"}, "c_add": {"bfloat16"}, "d1": {"float16"}, "d2": {"float16"},
+                 "bias1": FP32_ONLY, "bias2": FP32_ONLY, "group_rows": INT32_ONLY, "workspace": set(NAMED)}
         for name in _rules.ARGS:
             self.check(name, takes.get(name, FP32_ONLY), lambda t: d.arguments(**{name: t}, **fields))
 

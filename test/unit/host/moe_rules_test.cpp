@@ -1,5 +1,6 @@
-// moe_rules_test.cpp -- the structures around a layer of experts: where their fields stand, their defaults, and
-// every rule, with one status and one text, which the functions of the device and their twins on the host share.
+// moe_rules_test.cpp -- the structures around a layer of experts: where their fields stand, their defaults,
+// and every rule, with one status and one text, which the functions of the device and their twins on the host
+// share.
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -52,6 +53,13 @@ Combine valid_combine() {
   args.add = address(0x1'8000'0000);
   args.out = address(0x1'c000'0000);
   return args;
+}
+
+// With room for more than a gigabyte.
+void put_far_apart(Combine& args) {
+  args.c = address(uintptr_t{1} << 48);
+  args.out = address(uintptr_t{2} << 48);
+  args.add = nullptr;
 }
 
 template <class Args>
@@ -119,40 +127,38 @@ TEST_CASE("moe: nothing is looked at where there is nothing to do", "[host][moe]
 }
 
 TEST_CASE("moe: what permuting refuses", "[host][moe]") {
-  check<Permute>(
-      valid_permute(),
-      {{kValue, "flags=0x2: must be 0 or DUALGEMM_FLAG_PDL (0x1), nothing else",
-        [](auto& a) { a.flags = DUALGEMM_FLAG_STATIC_WEIGHTS; }},
-       {kValue, "experts=0: must be in [1, 1024]", [](auto& a) { a.experts = 0; }},
-       {kValue, "experts=1025: must be in [1, 1024]", [](auto& a) { a.experts = 1025; }},
-       {kValue, "reserved0=1: must be in [0, 0]", [](auto& a) { a.reserved0 = 1; }},
-       {kValue, "tokens=-1: must not be negative", [](auto& a) { a.tokens = -1; }},
-       {kValue, "top_k=-1: must not be negative", [](auto& a) { a.top_k = -1; }},
-       {DUALGEMM_STATUS_NOT_SUPPORTED,
-        "tokens=65536: 4294967296 choices of top_k=65536 each, at most 2147482624",
-        [](auto& a) { a.tokens = a.top_k = 65536; }},
-       {kNull, "topk_ids=NULL: must not be NULL", [](auto& a) { a.topk_ids = nullptr; }},
-       {kNull, "group_rows=NULL: must not be NULL", [](auto& a) { a.group_rows = nullptr; }},
-       {kNull, "row_token=NULL: must not be NULL", [](auto& a) { a.row_token = nullptr; }},
-       {kNull, "token_row=NULL: must not be NULL", [](auto& a) { a.token_row = nullptr; }},
-       {kNull, "row_weight=NULL: must not be NULL", [](auto& a) { a.row_weight = nullptr; }},
-       {kValue, "row_weight=0x240000000: must be NULL where topk_weights is NULL",
-        [](auto& a) { a.topk_weights = nullptr; }},
-       {kMisaligned, "topk_ids=0x100000002: must be 4-byte aligned",
-        [](auto& a) { a.topk_ids = address<const int32_t>(0x1'0000'0002); }},
-       {kMisaligned, "topk_weights=0x140000001: must be 4-byte aligned",
-        [](auto& a) { a.topk_weights = address<const float>(0x1'4000'0001); }},
-       {kMisaligned, "row_weight=0x240000003: must be 4-byte aligned",
-        [](auto& a) { a.row_weight = address<float>(0x2'4000'0003); }},
-       {kAliasing, "group_rows=0x10000009c: overlaps topk_ids=0x100000000",
-        [](auto& a) { a.group_rows = address<int32_t>(0x1'0000'0000 + 39 * 4); }},
-       {kAliasing, "group_rows=0x180000000: overlaps row_token=0x180000018",
-        [](auto& a) { a.row_token = address<int32_t>(0x1'8000'0000 + 6 * 4); }},
-       {kAliasing, "token_row=0x140000000: overlaps topk_weights=0x140000000",
-        [](auto& a) { a.token_row = address<int32_t>(0x1'4000'0000); }},
-       {kAliasing, "token_row=0x200000000: overlaps row_weight=0x20000009c",
-        [](auto& a) { a.row_weight = address<float>(0x2'0000'0000 + 39 * 4); }}},
-      dualgemm_moe_permute, dualgemm_moe_permute_host);
+  check<Permute>(valid_permute(),
+                 {{kValue, "flags=0x2: must be 0 or DUALGEMM_FLAG_PDL (0x1), nothing else",
+                   [](auto& a) { a.flags = DUALGEMM_FLAG_STATIC_WEIGHTS; }},
+                  {kValue, "experts=0: must be in [1, 1024]", [](auto& a) { a.experts = 0; }},
+                  {kValue, "experts=1025: must be in [1, 1024]", [](auto& a) { a.experts = 1025; }},
+                  {kValue, "reserved0=1: must be in [0, 0]", [](auto& a) { a.reserved0 = 1; }},
+                  {kValue, "tokens=-1: must not be negative", [](auto& a) { a.tokens = -1; }},
+                  {kValue, "top_k=-1: must not be negative", [](auto& a) { a.top_k = -1; }},
+                  {kValue, "tokens=65536: 4294967296 choices of top_k=65536 each, at most 2147482624",
+                   [](auto& a) { a.tokens = a.top_k = 65536; }},
+                  {kNull, "topk_ids=NULL: must not be NULL", [](auto& a) { a.topk_ids = nullptr; }},
+                  {kNull, "group_rows=NULL: must not be NULL", [](auto& a) { a.group_rows = nullptr; }},
+                  {kNull, "row_token=NULL: must not be NULL", [](auto& a) { a.row_token = nullptr; }},
+                  {kNull, "token_row=NULL: must not be NULL", [](auto& a) { a.token_row = nullptr; }},
+                  {kNull, "row_weight=NULL: must not be NULL", [](auto& a) { a.row_weight = nullptr; }},
+                  {kValue, "row_weight=0x240000000: must be NULL where topk_weights is NULL",
+                   [](auto& a) { a.topk_weights = nullptr; }},
+                  {kMisaligned, "topk_ids=0x100000002: must be 4-byte aligned",
+                   [](auto& a) { a.topk_ids = address<const int32_t>(0x1'0000'0002); }},
+                  {kMisaligned, "topk_weights=0x140000001: must be 4-byte aligned",
+                   [](auto& a) { a.topk_weights = address<const float>(0x1'4000'0001); }},
+                  {kMisaligned, "row_weight=0x240000003: must be 4-byte aligned",
+                   [](auto& a) { a.row_weight = address<float>(0x2'4000'0003); }},
+                  {kAliasing, "group_rows=0x10000009c: overlaps topk_ids=0x100000000",
+                   [](auto& a) { a.group_rows = address<int32_t>(0x1'0000'0000 + 39 * 4); }},
+                  {kAliasing, "group_rows=0x180000000: overlaps row_token=0x180000018",
+                   [](auto& a) { a.row_token = address<int32_t>(0x1'8000'0000 + 6 * 4); }},
+                  {kAliasing, "token_row=0x140000000: overlaps topk_weights=0x140000000",
+                   [](auto& a) { a.token_row = address<int32_t>(0x1'4000'0000); }},
+                  {kAliasing, "token_row=0x200000000: overlaps row_weight=0x20000009c",
+                   [](auto& a) { a.row_weight = address<float>(0x2'0000'0000 + 39 * 4); }}},
+                 dualgemm_moe_permute, dualgemm_moe_permute_host);
 }
 
 TEST_CASE("moe: what summing refuses", "[host][moe]") {
@@ -166,15 +172,20 @@ TEST_CASE("moe: what summing refuses", "[host][moe]") {
        {kValue, "n=-8: must not be negative", [](auto& a) { a.n = -8; }},
        {kValue, "tokens=-1: must not be negative", [](auto& a) { a.tokens = -1; }},
        {kValue, "top_k=-1: must not be negative", [](auto& a) { a.top_k = -1; }},
-       {DUALGEMM_STATUS_NOT_SUPPORTED, "tokens=65536: 4294967296 choices of top_k=65536 each",
+       {kValue, "tokens=65536: 4294967296 choices of top_k=65536 each",
         [](auto& a) { a.tokens = a.top_k = 65536; }},
        {DUALGEMM_STATUS_INVALID_SHAPE, "n=60: must be a multiple of 8", [](auto& a) { a.n = 60; }},
-       {DUALGEMM_STATUS_NOT_SUPPORTED, "n=2147483640: at most 2147482624", [](auto& a) { a.n = 2147483640; }},
+       {DUALGEMM_STATUS_NOT_SUPPORTED, "n=2147483640: at most 2147482624",
+        [](auto& a) {
+          a.n = 2147483640;
+          put_far_apart(a);
+        }},
        {DUALGEMM_STATUS_NOT_SUPPORTED, "n=2056: at most 2147482624, and so many pieces of 2048 columns",
         [](auto& a) {
           a.n = 2056;
           a.tokens = 0x40000000;
           a.top_k = 1;
+          put_far_apart(a);
         }},
        {kNull, "token_row=NULL: must not be NULL", [](auto& a) { a.token_row = nullptr; }},
        {kNull, "c=NULL: must not be NULL", [](auto& a) { a.c = nullptr; }},
@@ -195,14 +206,18 @@ TEST_CASE("moe: what summing refuses", "[host][moe]") {
        {kMisaligned, "token_row=0x100000002: must be 4-byte aligned",
         [](auto& a) { a.token_row = address<const int32_t>(0x1'0000'0002); }},
        {kMisaligned, "c=0x140000008: must be 16-byte aligned", [](auto& a) { a.c = address(0x1'4000'0008); }},
-       {kMisaligned, "add=0x180000008: must be 16-byte aligned", [](auto& a) { a.add = address(0x1'8000'0008); }},
-       {kMisaligned, "out=0x1c0000008: must be 16-byte aligned", [](auto& a) { a.out = address(0x1'c000'0008); }},
-       {kAliasing, "out=0x140000000: overlaps c=0x140000000", [](auto& a) { a.out = address(0x1'4000'0000); }},
+       {kMisaligned, "add=0x180000008: must be 16-byte aligned",
+        [](auto& a) { a.add = address(0x1'8000'0008); }},
+       {kMisaligned, "out=0x1c0000008: must be 16-byte aligned",
+        [](auto& a) { a.out = address(0x1'c000'0008); }},
+       {kAliasing, "out=0x140000000: overlaps c=0x140000000",
+        [](auto& a) { a.out = address(0x1'4000'0000); }},
        {kAliasing, "out=0x1400013f0: overlaps c=0x140000000",
         [](auto& a) { a.out = address(0x1'4000'0000 + 40 * 128 - 16); }},
        {kAliasing, "out=0x100000090: overlaps token_row=0x100000000",
         [](auto& a) { a.out = address(0x1'0000'0090); }},
-       {kAliasing, "out=0x180000010: overlaps add=0x180000000", [](auto& a) { a.out = address(0x1'8000'0010); }},
+       {kAliasing, "out=0x180000010: overlaps add=0x180000000",
+        [](auto& a) { a.out = address(0x1'8000'0010); }},
        {kAliasing, "out=0x180000000: overlaps add=0x180000000",
         [](auto& a) {
           a.out = address(0x1'8000'0000);
