@@ -21,7 +21,8 @@ from dlpack import BF16, FP32, UINT8, Tensor, empty, on_gpu  # noqa: E402
 
 B200 = d.device(cc_major=10, sm_count=148, driver_version=13000)
 EXTENTS = dict(m=2, n=16, k=16)
-RULES = {d.Args: [_rules.ARGS], d.QuantizeArgs: [_rules.QUANTIZE], d.SfArgs: [_rules.SWIZZLE, _rules.UNSWIZZLE]}
+RULES = {d.Args: [_rules.ARGS], d.QuantizeArgs: [_rules.GATHER], d.SfArgs: [_rules.SWIZZLE, _rules.UNSWIZZLE],
+         d.MoePermuteArgs: [_rules.PERMUTE], d.MoeCombineArgs: [_rules.COMBINE]}
 
 
 class Bytes:
@@ -89,7 +90,9 @@ class Sizes(unittest.TestCase):
     def test_every_pointer_has_a_rule(self):
         for structure, tables in RULES.items():
             pointers = {name for name, kind in structure._fields_ if kind is ctypes.c_void_p}
-            for table in tables: self.assertEqual({"c" if name == "out" else name for name in table}, pointers)
+            renamed = {} if "out" in pointers else {"out": "c"}
+            for table in tables: self.assertEqual({renamed.get(name, name) for name in table}, pointers)
+        self.assertEqual(_rules.GATHER.keys() - _rules.QUANTIZE.keys(), {"row_index"})
 
     def accepted(self, fields, places, name, size):
         tensors = {other: Bytes(address, 1 << 40) for other, address in places.items()}
