@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "host/common/cuda_error.h"
+#include "host/common/device.h"
 
 namespace dualgemm {
 
@@ -12,6 +13,13 @@ BandParams band_params(const Rows& rows, int32_t tiles_of_band) {
   return {rows.m,          static_cast<int32_t>(sf_row_blocks(rows.m)),
           tiles_of_band,   rows.problems,
           rows.group_rows, rows.offsets() ? 1 : 0};
+}
+
+dualgemm_status_t query_sms(int32_t* sms) {
+  dualgemm_device_t device;
+  if (auto status = query_current_device(&device)) return status;
+  *sms = device.sm_count;
+  return check_device(device);
 }
 
 BandLaunch band_launch(const Rows& rows, int32_t tiles_of_band, uint32_t flags, int32_t sms,

@@ -1,5 +1,6 @@
-// bands.h -- launches kernels whose tiles are pieces of bands, which are blocks of 128 rows: those that move
-// factors or quantise, and the one that prepares A (host/launch/prepare_a.h).
+// bands.h -- launches kernels whose CTAs take tile after tile. Most have pieces of bands for tiles, which are
+// blocks of 128 rows: those that move factors or quantise, and the one that prepares A
+// (host/launch/prepare_a.h).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,6 +21,8 @@ struct BandLaunch {
   int32_t sms;
   int64_t tiles;
 };
+// Counts the SMs of the current device, which has to be one that the library is built for.
+dualgemm_status_t query_sms(int32_t* sms);
 BandLaunch band_launch(const Rows& rows, int32_t tiles_of_band, uint32_t flags, int32_t sms,
                        cudaStream_t stream);
 

@@ -10,30 +10,19 @@
 #include "host/common/status.h"
 #include "host/common/structure.h"
 #include "host/common/tensor_rules.h"
+#include "host/convert/rules.h"
 #include "kernel/convert/params.h"
 
 namespace dualgemm {
 namespace {
 
 constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
-constexpr int kFloatBits = 32, kCodeBits = 4, kByteBits = 8;
-
-// Kernels compute places of a tile in 32 bits, up to the end of the last one.
-constexpr int32_t kMaxExtent = std::numeric_limits<int32_t>::max() - 1023;
-
-dualgemm_status_t check_range(const char* name, int32_t value, int32_t last) {
-  if (value >= 0 && value <= last) return kOk;
-  return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must be in [0, %" PRId32 "]", name, value,
-              last);
-}
+constexpr int kCodeBits = 4, kByteBits = 8;
 
 // Check the fields that both structures have.
 template <class Args>
 dualgemm_status_t check_flags(const Args& args) {
-  if (args.flags & ~uint32_t{DUALGEMM_FLAG_PDL})
-    return fail(DUALGEMM_STATUS_INVALID_VALUE,
-                "flags=0x%" PRIx32 ": must be 0 or DUALGEMM_FLAG_PDL (0x%x), nothing else", args.flags,
-                static_cast<unsigned>(DUALGEMM_FLAG_PDL));
+  if (auto status = check_pdl_flag(args.flags)) return status;
   return check_range("group_mode", args.group_mode, DUALGEMM_GROUP_MASKED);
 }
 
@@ -44,8 +33,7 @@ dualgemm_status_t check_counts(const Args& args) {
     int32_t value;
   } counts[] = {{"rows", args.rows}, {"k", args.k}, {"batch", args.batch}};
   for (const auto& c : counts)
-    if (c.value < 0)
-      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must not be negative", c.name, c.value);
+    if (auto status = check_count(c.name, c.value)) return status;
   if (args.group_mode == DUALGEMM_GROUP_NONE) {
     if (args.groups != 0)
       return fail(DUALGEMM_STATUS_INVALID_VALUE, "groups=%" PRId32 ": must be 0 without a group_mode",
@@ -70,16 +58,6 @@ Rows rows_of(const Args& args) {
 dualgemm_status_t check_k(int32_t k) {
   if (k % kSfBlock == 0) return kOk;
   return fail(DUALGEMM_STATUS_INVALID_SHAPE, "k=%" PRId32 ": must be a multiple of %d", k, kSfBlock);
-}
-
-dualgemm_status_t check_given(const char* name, const void* pointer) {
-  if (pointer) return kOk;
-  return fail(DUALGEMM_STATUS_NULL_POINTER, "%s=NULL: must not be NULL", name);
-}
-
-dualgemm_status_t check_absent(const char* name, const void* pointer, const char* rule) {
-  if (!pointer) return kOk;
-  return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%p: must be NULL %s", name, pointer, rule);
 }
 
 template <class Args>
@@ -112,19 +90,7 @@ dualgemm_status_t check_shared_rows(int32_t group_mode, std::initializer_list<St
 }
 
 Tensor group_rows_tensor(const Rows& rows) {
-  Tensor t{"group_rows", nullptr, nullptr, rows.group_rows, 1};
-  t.rows = 1;
-  t.row_elements = rows.problems + (rows.offsets() ? 1 : 0);
-  t.bits = kFloatBits;
-  t.alignment = kFloatBits / 8;
-  return resolved(t);
-}
-
-Tensor matrix(int32_t row_elements, int32_t bits, int32_t alignment, Tensor t) {
-  t.row_elements = row_elements;
-  t.bits = bits;
-  t.alignment = alignment;
-  return resolved(t);
+  return integers("group_rows", rows.group_rows, rows.problems + (rows.offsets() ? 1 : 0));
 }
 
 Tensor atoms_tensor(const char* name, const char* stride_name, const void* base, const Rows& rows,
@@ -133,30 +99,6 @@ Tensor atoms_tensor(const char* name, const char* stride_name, const void* base,
   t.row_elements = sf_atoms(k) * kSfAtomBytes;
   t.bits = kByteBits;
   return resolved(t);
-}
-
-Tensor floats(const char* name, const char* stride_name, const float* base, int32_t count, int32_t problems,
-              int64_t stride) {
-  Tensor t{name, nullptr, stride_name, base, problems, stride, 1};
-  t.row_elements = count;
-  t.bits = kFloatBits;
-  t.alignment = kFloatBits / 8;
-  return resolved(t);
-}
-
-// Tensors that are not given break no rule.
-dualgemm_status_t check_tensors(Tensors inputs, Tensors outputs, const char* columns) {
-  const auto check_each = [&](const auto& check) {
-    for (const Tensors& list : {inputs, outputs})
-      for (const Tensor* t : list)
-        if (t->given())
-          if (auto status = check(*t)) return status;
-    return kOk;
-  };
-  if (auto status = check_each([columns](const Tensor& t) { return check_pitch(t, columns); })) return status;
-  for (dualgemm_status_t (*check)(const Tensor&) : {check_stride, check_alignment})
-    if (auto status = check_each(check)) return status;
-  return check_places(inputs, outputs);
 }
 
 dualgemm_status_t check_size(const Rows& rows, int32_t k, int32_t tiles_of_band) {
@@ -189,11 +131,30 @@ dualgemm_status_t check_scales(const dualgemm_quantize_args_t& args) {
   return kOk;
 }
 
+dualgemm_status_t check_gather(const dualgemm_quantize_args_t& args) {
+  if (!args.row_index) {
+    if (args.x_rows == 0) return kOk;
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "x_rows=%" PRId32 ": must be 0 where row_index is NULL",
+                args.x_rows);
+  }
+  if (args.x_rows < 1 || args.x_rows > kMaxExtent)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "x_rows=%" PRId32 ": must be in [1, %" PRId32 "] with a row_index", args.x_rows, kMaxExtent);
+  if (args.group_mode == DUALGEMM_GROUP_MASKED || args.batch > 1)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "row_index=%p: must be NULL with batch=%" PRId32 " and group_mode=%" PRId32
+                " (%s): the rows have to lie in one matrix",
+                static_cast<const void*>(args.row_index), args.batch, args.group_mode,
+                group_mode_name(args.group_mode));
+  return kOk;
+}
+
 dualgemm_status_t check_pointers(const dualgemm_quantize_args_t& args) {
   if (auto status = check_given("x", args.x)) return status;
   if (auto status = check_given("q", args.q)) return status;
   if (auto status = check_given("sf", args.sf)) return status;
   if (auto status = check_group_rows_given(args)) return status;
+  if (auto status = check_gather(args)) return status;
   const bool tensor = args.scale_mode == DUALGEMM_SCALE_TENSOR, row = args.scale_mode == DUALGEMM_SCALE_ROW;
   if (tensor)
     if (auto status = check_given("tensor_scales", args.tensor_scales)) return status;
@@ -227,7 +188,9 @@ void describe(Quantization& out) {
   const Rows& rows = out.rows;
   const int32_t x_bits = args.x_dtype == DUALGEMM_DTYPE_FP32 ? 32 : 16, all = rows.matrices();
   out.x = matrix(args.k, x_bits, 16,
-                 {"x", "ldx", "batch_stride_x", args.x, all, args.batch_stride_x, rows.m, args.ldx});
+                 {"x", "ldx", "batch_stride_x", args.x, all, args.batch_stride_x,
+                  args.row_index ? args.x_rows : rows.m, args.ldx});
+  out.row_index = integers("row_index", args.row_index, rows.m);
   out.q = matrix(args.k, kCodeBits, 16,
                  {"q", "ldq", "batch_stride_q", args.q, all, args.batch_stride_q, rows.m, args.ldq});
   out.sf = atoms_tensor("sf", "batch_stride_sf", args.sf, rows, args.batch_stride_sf, args.k);
@@ -307,6 +270,7 @@ dualgemm_status_t validate(const dualgemm_quantize_args_t* user_args, Quantizati
   if (auto status = read_structure(kStructure, user_args, &args)) return status;
   if (auto status = check_flags(args)) return status;
   if (auto status = check_range("x_dtype", args.x_dtype, DUALGEMM_DTYPE_FP32)) return status;
+  if (auto status = check_range("reserved0", args.reserved0, 0)) return status;
   if (auto status = check_range("scale_mode", args.scale_mode, DUALGEMM_SCALE_ROW)) return status;
   if (auto status = check_counts(args)) return status;
   if (auto status = check_scales(args)) return status;
@@ -317,7 +281,7 @@ dualgemm_status_t validate(const dualgemm_quantize_args_t* user_args, Quantizati
   if (auto status = check_pointers(args)) return status;
   describe(*out);
   const Tensor counts = group_rows_tensor(out->rows);
-  if (auto status = check_tensors({&out->x, &out->global_scale_dev, &counts},
+  if (auto status = check_tensors({&out->x, &out->global_scale_dev, &counts, &out->row_index},
                                   {&out->q, &out->sf, &out->tensor_scales, &out->row_scale}, "k"))
     return status;
   return check_size(out->rows, args.k, out->tiles_of_band);

@@ -19,7 +19,7 @@ struct Quantization {
   dualgemm_quantize_args_t args;
   Rows rows;
   bool empty;
-  Tensor x, q, sf, global_scale_dev, tensor_scales, row_scale;
+  Tensor x, q, sf, global_scale_dev, tensor_scales, row_scale, row_index;
   int32_t tiles_of_band;
 };
 

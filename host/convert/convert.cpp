@@ -11,22 +11,13 @@
 #include "host/common/structure.h"
 #include "host/convert/bands.h"
 #include "host/convert/conversion.h"
+#include "kernel/convert/moe_params.h"
 #include "kernel/convert/params.h"
 
 namespace dualgemm {
 namespace {
 
 constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
-
-// The device has to be one that the library is built for.
-dualgemm_status_t describe_launch(const Rows& rows, int32_t tiles_of_band, uint32_t flags,
-                                  cudaStream_t stream, BandLaunch* launch) {
-  dualgemm_device_t device;
-  if (auto status = query_current_device(&device)) return status;
-  if (auto status = check_device(device)) return status;
-  *launch = band_launch(rows, tiles_of_band, flags, device.sm_count, stream);
-  return kOk;
-}
 
 // Rows begin at multiples of 16 bytes.
 bool is_wide(const Tensor& linear) {
@@ -41,10 +32,10 @@ dualgemm_status_t move_factors(const dualgemm_sf_args_t* args, bool to_atoms, cu
   if (auto status = validate(args, to_atoms, &conversion)) return status;
   if (conversion.empty) return kOk;
   const CudaErrorScope errors;
-  BandLaunch launch;
-  if (auto status =
-          describe_launch(conversion.rows, conversion.tiles_of_band, conversion.args.flags, stream, &launch))
-    return status;
+  int32_t sms;
+  if (auto status = query_sms(&sms)) return status;
+  const BandLaunch launch =
+      band_launch(conversion.rows, conversion.tiles_of_band, conversion.args.flags, sms, stream);
   const Tensor &linear = conversion.linear, &atoms = conversion.atoms;
   FactorParams params{};
   params.rows = band_params(conversion.rows, conversion.tiles_of_band);
@@ -78,6 +69,8 @@ QuantizeParams quantize_params(const Quantization& quantization) {
   params.tensor_scales = args.tensor_scales;
   params.row_scale = args.row_scale;
   params.row_scale_stride = quantization.row_scale.shared_stride();
+  params.row_index = args.row_index;
+  params.x_rows = args.x_rows;
   return params;
 }
 
@@ -87,10 +80,10 @@ dualgemm_status_t quantize(const dualgemm_quantize_args_t* user_args, cudaStream
   if (quantization.empty) return kOk;
   const dualgemm_quantize_args_t& args = quantization.args;
   const CudaErrorScope errors;
-  BandLaunch launch;
-  if (auto status =
-          describe_launch(quantization.rows, quantization.tiles_of_band, args.flags, stream, &launch))
-    return status;
+  int32_t sms;
+  if (auto status = query_sms(&sms)) return status;
+  const BandLaunch launch =
+      band_launch(quantization.rows, quantization.tiles_of_band, args.flags, sms, stream);
   const QuantizeParams params = quantize_params(quantization);
   const bool grouped = quantization.rows.grouped();
   if (args.scale_mode == DUALGEMM_SCALE_ROW)
@@ -120,7 +113,10 @@ dualgemm_status_t load_conversions() {
     for (const auto& of_type : *kernels)
       for (const QuantizeKernel kernel : of_type)
         if (auto status = load(kernel)) return status;
-  return kOk;
+  for (const auto& of_c : kCombineKernels)
+    for (const CombineKernel kernel : of_c)
+      if (auto status = load(kernel)) return status;
+  return load(kPermuteKernel);
 }
 
 }  // namespace dualgemm

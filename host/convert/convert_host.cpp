@@ -75,7 +75,15 @@ class Quantizer {
 
  private:
   void load(const RowsInUse& use, int32_t row, int32_t block, float* x) const {
-    const uint8_t* const from = bytes_of(q_.x, use.matrix, use.first + row) + q_.x.bytes(block * kSfBlock);
+    int32_t x_row = use.first + row;
+    if (q_.args.row_index) {
+      x_row = q_.args.row_index[x_row];
+      if (x_row < 0 || x_row >= q_.args.x_rows) {
+        std::fill_n(x, kSfBlock, 0.0f);
+        return;
+      }
+    }
+    const uint8_t* const from = bytes_of(q_.x, use.matrix, x_row) + q_.x.bytes(block * kSfBlock);
     for (int i = 0; i < kSfBlock; ++i) x[i] = float_of(q_.args.x_dtype, from, i);
   }
   float largest_of(const RowsInUse& use, int32_t row) const {

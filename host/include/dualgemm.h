@@ -505,6 +505,11 @@ typedef struct dualgemm_quantize_args {
   /* ROW: [rows] floats are written, 1 / the scale of each row, which the launch takes for a_row_scale. */
   float* row_scale;
   int64_t batch_stride_row_scale; /* floats; 0 = rows */
+  /* Since 0.3.0. Optional [rows], device memory, 4-byte aligned: row r of q is quantised from row row_index[r] of
+     x, and is zero where that is outside 0 .. x_rows - 1. Without a batch, and not with MASKED. */
+  const int32_t* row_index;
+  int32_t x_rows;    /* rows of x, at least 1, with a row_index; else 0 */
+  int32_t reserved0; /* 0 */
 } dualgemm_quantize_args_t;
 
 /* Sets the size, and defaults. */
@@ -520,6 +525,82 @@ DUALGEMM_API void dualgemm_quantize_args_init_sized(dualgemm_quantize_args_t* ar
 DUALGEMM_API dualgemm_status_t dualgemm_quantize(const dualgemm_quantize_args_t* args,
                                                  dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_quantize_host_ex(const dualgemm_quantize_args_t* args)
+    DUALGEMM_NOEXCEPT;
+
+/* ---- around a layer of experts ------------------------------------------------------------------------- */
+
+/* A layer of experts (MoE) is five calls, of which none needs a number from the device (manual: GROUPS.md):
+ *
+ *     dualgemm_moe_permute      the router's choices -> rows of the experts
+ *     dualgemm_quantize         row_index = row_token: those rows of x -> A, SFA
+ *     dualgemm_launch_ex        gate and up of each expert: two products, OFFSETS
+ *     dualgemm_launch_ex        down of each expert: one product, OFFSETS, c_row_scale = row_weight
+ *     dualgemm_moe_combine      each token's rows -> their sum
+ *
+ * m and rows are tokens * top_k, at most 2^31 - 1024. What is said above of functions on the device, and of their
+ * twins, holds here, too. tokens == 0 or top_k == 0 succeeds without touching anything. The same input gives the
+ * same bits. All since 0.3.0. */
+
+/* From the experts that each token has chosen to rows of the experts, in the order of the experts. Those of an
+ * expert have the order of the tokens, and of a token's choices. */
+typedef struct dualgemm_moe_permute_args {
+  uint32_t struct_size;      /* set by dualgemm_moe_permute_args_init */
+  uint32_t flags;            /* DUALGEMM_FLAG_PDL or 0 */
+  int32_t tokens, top_k;     /* top_k choices of each token */
+  int32_t experts;           /* 1 .. DUALGEMM_MAX_GROUPS */
+  int32_t reserved0;         /* 0 */
+  /* [tokens, top_k]: an expert each. A choice outside 0 .. experts - 1, such as -1, or one of another rank's after
+     this rank's first expert was subtracted, gets no row. */
+  const int32_t* topk_ids;
+  const float* topk_weights; /* optional [tokens, top_k] */
+  int32_t* group_rows;       /* [experts + 1] are written, as a launch with OFFSETS takes them */
+  int32_t* row_token;        /* [tokens * top_k] are written: the token of each row, -1 beyond the last row */
+  int32_t* token_row;        /* [tokens, top_k] are written: the row of each choice, -1 where it has none */
+  float* row_weight;         /* [tokens * top_k] are written, with topk_weights: the weight of each row, 0 beyond
+                                the last row. All arrays are 4-byte aligned and overlap nothing else */
+} dualgemm_moe_permute_args_t;
+
+/* Sets the size, and all else to 0. */
+DUALGEMM_API void dualgemm_moe_permute_args_init_sized(dualgemm_moe_permute_args_t* args,
+                                                       size_t struct_size) DUALGEMM_NOEXCEPT;
+#define dualgemm_moe_permute_args_init(args) \
+  dualgemm_moe_permute_args_init_sized((args), sizeof(dualgemm_moe_permute_args_t))
+
+/* One pass over all choices for each expert counts, a second one writes. */
+DUALGEMM_API dualgemm_status_t dualgemm_moe_permute(const dualgemm_moe_permute_args_t* args,
+                                                    dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
+DUALGEMM_API dualgemm_status_t dualgemm_moe_permute_host(const dualgemm_moe_permute_args_t* args)
+    DUALGEMM_NOEXCEPT;
+
+/* From the rows of the experts to a row of each token: out[t] = sum over s of c[token_row[t][s]] + add[t]. */
+typedef struct dualgemm_moe_combine_args {
+  uint32_t struct_size;     /* set by dualgemm_moe_combine_args_init */
+  uint32_t flags;           /* DUALGEMM_FLAG_PDL or 0 */
+  int32_t tokens, top_k, n; /* n columns, a multiple of 8; with n 0 nothing is done */
+  int32_t c_dtype;          /* BF16 (default), FP16 or FP32 */
+  int32_t out_dtype;        /* BF16 (default), FP16 or FP32 */
+  int32_t reserved0;        /* 0 */
+  /* [tokens, top_k], of dualgemm_moe_permute; 4-byte aligned. What is no row of c, such as -1, adds nothing. */
+  const int32_t* token_row;
+  const void* c;            /* [tokens * top_k, n] of c_dtype; 16-byte aligned */
+  /* Optional [tokens, n] of out_dtype, such as a shared expert or a residual; 16-byte aligned. It may be out, with
+     out's pitch. */
+  const void* add;
+  void* out;                /* [tokens, n] of out_dtype; 16-byte aligned; overlaps nothing else */
+  int64_t ldc, ld_add, ld_out; /* from one row to the next, in elements; 0 = compact. Multiples of 16 bytes */
+} dualgemm_moe_combine_args_t;
+
+/* Sets the size, and defaults. */
+DUALGEMM_API void dualgemm_moe_combine_args_init_sized(dualgemm_moe_combine_args_t* args,
+                                                       size_t struct_size) DUALGEMM_NOEXCEPT;
+#define dualgemm_moe_combine_args_init(args) \
+  dualgemm_moe_combine_args_init_sized((args), sizeof(dualgemm_moe_combine_args_t))
+
+/* Sums are fp32, from +0 on, in the order of the choices, `add` last, each addition rounded to nearest even; out
+ * is converted once. A token without rows gets 0, or `add`. A NaN may have other bits than the twin's. */
+DUALGEMM_API dualgemm_status_t dualgemm_moe_combine(const dualgemm_moe_combine_args_t* args,
+                                                    dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
+DUALGEMM_API dualgemm_status_t dualgemm_moe_combine_host(const dualgemm_moe_combine_args_t* args)
     DUALGEMM_NOEXCEPT;
 
 /* ---- from a checkpoint to a launch --------------------------------------------------------------------- */

@@ -48,6 +48,8 @@ struct QuantizeParams {
   float* tensor_scales;  // kTensorScales floats, or null: the scale is given
   float* row_scale;      // of the kernels that scale row by row: the reciprocals
   int64_t row_scale_stride;
+  const int32_t* row_index;  // the row of x that each row is quantised from, or null: its own
+  int32_t x_rows;            // of x; an index beyond them stands for zeros
 };
 
 // The pass over A: from NVFP4, or from 16 bits without factors, to 16 bits as an instance takes them

@@ -7,26 +7,10 @@
 #include <cfloat>
 
 #include "kernel/convert/bands.cuh"
+#include "kernel/convert/elements.cuh"
 #include "kernel/epilogue/output_nvfp4.cuh"
 
 namespace dualgemm::convert {
-
-struct Bf16 {
-  static constexpr int kBytes = 2;
-  DUALGEMM_DEVICE static float value(const uint32_t* words, int i) {
-    return __uint_as_float(i % 2 ? words[i / 2] & 0xFFFF0000 : words[i / 2] << 16);
-  }
-};
-struct Fp16 {
-  static constexpr int kBytes = 2;
-  DUALGEMM_DEVICE static float value(const uint32_t* words, int i) {
-    return ptx::cvt_f32_f16(static_cast<uint16_t>(i % 2 ? words[i / 2] >> 16 : words[i / 2]));
-  }
-};
-struct Fp32 {
-  static constexpr int kBytes = 4;
-  DUALGEMM_DEVICE static float value(const uint32_t* words, int i) { return __uint_as_float(words[i]); }
-};
 
 // Byte i of an atom, and the block of x that it belongs to.
 struct BlockPlace {
@@ -47,15 +31,18 @@ struct Block {
 
   DUALGEMM_DEVICE void load(const QuantizeParams& p, const Tile& tile, const BlockPlace& at) {
     if (!at.exists) return;
-    const int64_t element =
-        tile.a_problem * p.x_stride + (int64_t{tile.row} + at.row) * p.x_pitch + at.block * kSfBlock;
-    const auto* const from =
-        reinterpret_cast<const uint4*>(static_cast<const char*>(p.x) + element * X::kBytes);
+    int64_t row = int64_t{tile.row} + at.row;
+    if (p.row_index) {
+      row = p.row_index[row];
+      if (row < 0 || row >= p.x_rows) {
 #pragma unroll
-    for (int i = 0; i < X::kBytes; ++i) {
-      const uint4 four = from[i];
-      words[4 * i] = four.x, words[4 * i + 1] = four.y, words[4 * i + 2] = four.z, words[4 * i + 3] = four.w;
+        for (uint32_t& word : words) word = 0;
+        return;
+      }
     }
+    load_words(static_cast<const char*>(p.x) +
+                   (tile.a_problem * p.x_stride + row * p.x_pitch + at.block * kSfBlock) * X::kBytes,
+               words);
   }
   // Returns the largest magnitude, or `largest` where that is larger. NaN is no magnitude.
   DUALGEMM_DEVICE float largest(float largest) const {

@@ -1,5 +1,5 @@
-// conversions.cpp -- moving factors and quantising on the device: a refusal launches nothing, a success what
-// the structure asks for.
+// conversions.cpp -- moving factors, quantising, and what stands around a layer of experts, on the device: a
+// refusal launches nothing, a success what the structure asks for.
 
 #include "fuzz/answer.h"
 #include "fuzz/block.h"
@@ -19,6 +19,18 @@ Expected expected_of(const dualgemm_quantize_args_t& args) {
   return args.scale_mode == DUALGEMM_SCALE_TENSOR ? Expected{2, 1} : Expected{1, 0};
 }
 
+Expected expected_of(const dualgemm_moe_permute_args_t&) { return {1, 0}; }
+Expected expected_of(const dualgemm_moe_combine_args_t&) { return {1, 0}; }
+
+template <class Args>
+bool is_empty(const Args& args) {
+  return args.rows == 0 || args.k == 0;
+}
+bool is_empty(const dualgemm_moe_permute_args_t& args) { return args.tokens == 0 || args.top_k == 0; }
+bool is_empty(const dualgemm_moe_combine_args_t& args) {
+  return args.tokens == 0 || args.top_k == 0 || args.n == 0;
+}
+
 template <class Args, class Call>
 void convert(const Args* args, bool bad_stream, Call call) {
   const cudaStream_t stream = bad_stream ? dualgemm_test::stub_bad_stream() : nullptr;
@@ -34,7 +46,7 @@ void convert(const Args* args, bool bad_stream, Call call) {
     require_same(answer, answer_of(call(args, stream)), "the same call again");
     return;
   }
-  const bool empty = args->rows == 0 || args->k == 0;
+  const bool empty = is_empty(*args);
   const Expected expected = empty ? Expected{0, 0} : expected_of(*args);
   require(work.launches() == expected.launches && work.fills() == expected.fills, "%zu launches, %zu fills",
           static_cast<size_t>(work.launches()), static_cast<size_t>(work.fills()));
@@ -56,6 +68,18 @@ void quantize(Bytes& bytes) {
   const bool bad_stream = bytes.one_in(16);
   const Claimed<dualgemm_quantize_args_t> claim(bytes, some_quantization(bytes));
   convert(claim.get(), bad_stream, dualgemm_quantize);
+}
+
+void permute_experts(Bytes& bytes) {
+  const bool bad_stream = bytes.one_in(16);
+  const Claimed<dualgemm_moe_permute_args_t> claim(bytes, some_permutation(bytes));
+  convert(claim.get(), bad_stream, dualgemm_moe_permute);
+}
+
+void combine_experts(Bytes& bytes) {
+  const bool bad_stream = bytes.one_in(16);
+  const Claimed<dualgemm_moe_combine_args_t> claim(bytes, some_combination(bytes));
+  convert(claim.get(), bad_stream, dualgemm_moe_combine);
 }
 
 }  // namespace dualgemm_fuzz

@@ -68,7 +68,29 @@ Fields fields_of_quantize_args() {
     FIELD(groups), FIELD(x_dtype), FIELD(group_rows), FIELD(x), FIELD(q), FIELD(sf), FIELD(ldx),
     FIELD(ldq), FIELD(batch_stride_x), FIELD(batch_stride_q), FIELD(batch_stride_sf), FIELD(scale_mode),
     FIELD(global_scale), FIELD(global_scale_dev), FIELD(global_scale_stride), FIELD(tensor_scales),
-    FIELD(row_scale), FIELD(batch_stride_row_scale),
+    FIELD(row_scale), FIELD(batch_stride_row_scale), FIELD(row_index), FIELD(x_rows), FIELD(reserved0),
+  };
+  static_assert(covered(kFields) == sizeof(S));
+  return kFields;
+}
+
+Fields fields_of_moe_permute_args() {
+  using S = dualgemm_moe_permute_args_t;
+  static constexpr Field kFields[] = {
+    FIELD(struct_size), FIELD(flags), FIELD(tokens), FIELD(top_k), FIELD(experts), FIELD(reserved0),
+    FIELD(topk_ids), FIELD(topk_weights), FIELD(group_rows), FIELD(row_token), FIELD(token_row),
+    FIELD(row_weight),
+  };
+  static_assert(covered(kFields) == sizeof(S));
+  return kFields;
+}
+
+Fields fields_of_moe_combine_args() {
+  using S = dualgemm_moe_combine_args_t;
+  static constexpr Field kFields[] = {
+    FIELD(struct_size), FIELD(flags), FIELD(tokens), FIELD(top_k), FIELD(n), FIELD(c_dtype),
+    FIELD(out_dtype), FIELD(reserved0), FIELD(token_row), FIELD(c), FIELD(add), FIELD(out), FIELD(ldc),
+    FIELD(ld_add), FIELD(ld_out),
   };
   static_assert(covered(kFields) == sizeof(S));
   return kFields;
@@ -90,6 +112,8 @@ Fields fields_of_device() {
 Fields fields_of(const dualgemm_args_t&) { return fields_of_args(); }
 Fields fields_of(const dualgemm_sf_args_t&) { return fields_of_sf_args(); }
 Fields fields_of(const dualgemm_quantize_args_t&) { return fields_of_quantize_args(); }
+Fields fields_of(const dualgemm_moe_permute_args_t&) { return fields_of_moe_permute_args(); }
+Fields fields_of(const dualgemm_moe_combine_args_t&) { return fields_of_moe_combine_args(); }
 Fields fields_of(const dualgemm_device_t&) { return fields_of_device(); }
 
 }  // namespace dualgemm_fuzz

@@ -24,6 +24,8 @@ using Fields = std::span<const Field>;
 Fields fields_of(const dualgemm_args_t&);
 Fields fields_of(const dualgemm_sf_args_t&);
 Fields fields_of(const dualgemm_quantize_args_t&);
+Fields fields_of(const dualgemm_moe_permute_args_t&);
+Fields fields_of(const dualgemm_moe_combine_args_t&);
 Fields fields_of(const dualgemm_device_t&);
 
 // Numbers that are likely to matter beside one that stands there now.

@@ -127,6 +127,47 @@ dualgemm_quantize_args_t some_quantization(Bytes& bytes) {
   if (args.scale_mode == DUALGEMM_SCALE_ROW) args.row_scale = static_cast<float*>(far_address(6));
   if (bytes.one_in(4)) args.ldx = args.k + 8 * bytes.below(9);
   if (bytes.one_in(4)) args.ldq = args.k + 32 * bytes.below(9);
+  if (bytes.one_in(4)) {
+    args.row_index = static_cast<const int32_t*>(far_address(7));
+    args.x_rows = 1 + bytes.below(300);
+  }
+  spoil_some(bytes, &args);
+  return args;
+}
+
+dualgemm_moe_permute_args_t some_permutation(Bytes& bytes) {
+  dualgemm_moe_permute_args_t args;
+  dualgemm_moe_permute_args_init(&args);
+  args.flags = bytes.one_of<uint32_t>({0, DUALGEMM_FLAG_PDL});
+  args.tokens = bytes.below(bytes.one_of({8, 65535}));
+  args.top_k = bytes.below(bytes.one_of({9, 65535}));
+  args.experts = 1 + bytes.below(bytes.one_of({8, DUALGEMM_MAX_GROUPS}));
+  args.topk_ids = static_cast<const int32_t*>(far_address(0));
+  args.group_rows = static_cast<int32_t*>(far_address(1));
+  args.row_token = static_cast<int32_t*>(far_address(2));
+  args.token_row = static_cast<int32_t*>(far_address(3));
+  if (bytes.one_in(2)) {
+    args.topk_weights = static_cast<const float*>(far_address(4));
+    args.row_weight = static_cast<float*>(far_address(5));
+  }
+  spoil_some(bytes, &args);
+  return args;
+}
+
+dualgemm_moe_combine_args_t some_combination(Bytes& bytes) {
+  dualgemm_moe_combine_args_t args;
+  dualgemm_moe_combine_args_init(&args);
+  args.flags = bytes.one_of<uint32_t>({0, DUALGEMM_FLAG_PDL});
+  args.tokens = bytes.below(bytes.one_of({8, 65535}));
+  args.top_k = bytes.below(bytes.one_of({9, 65535}));
+  args.n = 8 * bytes.below(bytes.one_of({8, 4096}));
+  args.c_dtype = bytes.below(3);
+  args.out_dtype = bytes.below(3);
+  args.token_row = static_cast<const int32_t*>(far_address(0));
+  args.c = far_address(1), args.out = far_address(2);
+  if (bytes.one_in(2)) args.add = bytes.one_in(2) ? args.out : far_address(3);
+  if (bytes.one_in(4)) args.ldc = args.n + 8 * bytes.below(9);
+  if (bytes.one_in(4)) args.ld_out = args.n + 8 * bytes.below(9);
   spoil_some(bytes, &args);
   return args;
 }

@@ -81,13 +81,15 @@ void devices(Bytes& bytes) {
 }  // namespace
 
 void look_up(Bytes& bytes) {
-  switch (bytes.below(8)) {
+  switch (bytes.below(10)) {
     case 0: return names(bytes);
     case 1: return instances(bytes);
     case 2: return devices(bytes);
     case 3: return defaults(bytes, dualgemm_args_init_sized);
     case 4: return defaults(bytes, dualgemm_sf_args_init_sized);
     case 5: return defaults(bytes, dualgemm_quantize_args_init_sized);
+    case 6: return defaults(bytes, dualgemm_moe_permute_args_init_sized);
+    case 7: return defaults(bytes, dualgemm_moe_combine_args_init_sized);
     default: return offsets(bytes);
   }
 }

@@ -21,7 +21,8 @@ from dlpack import BF16, FP32, UINT8, Tensor, empty, on_gpu  # noqa: E402
 
 B200 = d.device(cc_major=10, sm_count=148, driver_version=13000)
 EXTENTS = dict(m=2, n=16, k=16)
-RULES = {d.Args: [_rules.ARGS], d.QuantizeArgs: [_rules.QUANTIZE], d.SfArgs: [_rules.SWIZZLE, _rules.UNSWIZZLE]}
+RULES = {d.Args: [_rules.ARGS], d.QuantizeArgs: [_rules.GATHER], d.SfArgs: [_rules.SWIZZLE, _rules.UNSWIZZLE],
+         d.MoePermuteArgs: [_rules.PERMUTE], d.MoeCombineArgs: [_rules.COMBINE]}
 
 
 class Bytes:
@@ -89,7 +90,9 @@ class Sizes(unittest.TestCase):
     def test_every_pointer_has_a_rule(self):
         for structure, tables in RULES.items():
             pointers = {name for name, kind in structure._fields_ if kind is ctypes.c_void_p}
-            for table in tables: self.assertEqual({"c" if name == "out" else name for name in table}, pointers)
+            renamed = {} if "out" in pointers else {"out": "c"}
+            for table in tables: self.assertEqual({renamed.get(name, name) for name in table}, pointers)
+        self.assertEqual(_rules.GATHER.keys() - _rules.QUANTIZE.keys(), {"row_index"})
 
     def accepted(self, fields, places, name, size):
         tensors = {other: Bytes(address, 1 << 40) for other, address in places.items()}
@@ -305,8 +308,8 @@ class Elements(unittest.TestCase):
         fields = dict(m=2, n=16, k=32, group_mode=d.GROUP_MASKED, groups=1, a_dtype=d.DTYPE_NVFP4,
                       c_dtype=d.DTYPE_BF16, d_dtype=d.DTYPE_FP16, bias_dtype=d.DTYPE_FP32)
         takes = {"a": E2M1, "b1": E2M1, "b2": E2M1, "sfa": UE4M3, "sfb1": UE4M3, "sfb2": UE4M3, "sfc": UE4M3,
-                 "out": {"bfloat16"}, "d1": {"float16"}, "d2": {"float16"}, "bias1": FP32_ONLY, "bias2": FP32_ONLY,
-                 "group_rows": INT32_ONLY, "workspace": set(NAMED)}
+                 "out": {"bfloat16"}, "c_add": {"bfloat16"}, "d1": {"float16"}, "d2": {"float16"},
+                 "bias1": FP32_ONLY, "bias2": FP32_ONLY, "group_rows": INT32_ONLY, "workspace": set(NAMED)}
         for name in _rules.ARGS:
             self.check(name, takes.get(name, FP32_ONLY), lambda t: d.arguments(**{name: t}, **fields))
 

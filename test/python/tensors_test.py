@@ -304,6 +304,55 @@ class Conversions(unittest.TestCase):
         d.sf_unswizzle_host(atoms, back, rows, k)
         self.assertEqual((device.bytes(), again.bytes(), bytes(back)), (bytes(atoms), source, source))
 
+    def test_a_layer_of_experts(self):
+        """Choices become rows, which are gathered; what a token's rows hold is added up."""
+        tokens, top_k, experts, k = 9, 3, 4, 32
+        ids = array.array("i", (random.randint(-1, experts) for _ in range(tokens * top_k)))
+        x = struct.pack(f"{tokens * k}f", *(random.gauss(0, 3) for _ in range(tokens * k)))
+        weights = array.array("f", (random.random() for _ in ids))
+        shape, rows = (tokens, top_k), len(ids)
+        sizes = dict(group_rows=experts + 1, row_token=rows, token_row=rows)
+        host = {name: bytearray(4 * size) for name, size in sizes.items()}
+        host_weight, weight = bytearray(4 * rows), empty(FP32, (rows,))
+        device = {name: empty(INT32, shape if name == "token_row" else (size,)) for name, size in sizes.items()}
+        d.moe_permute_host(memoryview(ids.tobytes()).cast("i", shape), experts, **host,
+                           topk_weights=memoryview(weights.tobytes()).cast("f", shape), row_weight=host_weight)
+        d.moe_permute(on_gpu(ids.tobytes(), INT32, shape), experts, **device,
+                      topk_weights=on_gpu(weights.tobytes(), FP32, shape), row_weight=weight)
+        self.assertEqual({name: t.bytes() for name, t in device.items()}, {name: bytes(b) for name, b in host.items()})
+        self.assertEqual(weight.bytes(), bytes(host_weight))
+        order = sorted((i for i, expert in enumerate(ids) if 0 <= expert < experts), key=lambda i: ids[i])
+        tokens_of_rows = list(struct.unpack(f"{rows}i", host["row_token"]))
+        self.assertEqual(tokens_of_rows, [i // top_k for i in order] + [-1] * (rows - len(order)))
+
+        scale = dict(scale_mode=d.SCALE_ROW, row_scale=empty(FP32, (rows,)))
+        q, sf = empty(UINT8, (rows, k // 2)), empty(UINT8, (d.sf_size(rows, k),))
+        d.quantize(on_gpu(x, FP32, (tokens, k)), q, sf, row_index=device["row_token"], **scale)
+        one, factors_of_one = bytearray(k // 2), bytearray(d.sf_size(1, k))
+        for row, token in enumerate(tokens_of_rows):
+            source = x[token * k * 4:(token + 1) * k * 4] if token >= 0 else bytes(k * 4)
+            d.quantize_host(source, one, factors_of_one, rows=1, k=k, x_dtype=d.DTYPE_FP32, scale_mode=d.SCALE_ROW,
+                            row_scale=bytearray(4))
+            self.assertEqual(q.bytes()[row * k // 2:(row + 1) * k // 2], bytes(one))
+
+        c = struct.pack(f"{rows * 8}f", *(random.gauss(0, 3) for _ in range(rows * 8)))
+        out, host_out = empty(FP32, (tokens, 8)), memoryview(bytearray(tokens * 32)).cast("f", (tokens, 8))
+        d.moe_combine(on_gpu(c, FP32, (rows, 8)), device["token_row"], out)
+        d.moe_combine_host(memoryview(c).cast("f", (rows, 8)), memoryview(host["token_row"]).cast("i", shape), host_out)
+        self.assertEqual(out.bytes(), bytes(host_out))
+        row_of = struct.unpack(f"{rows}i", host["token_row"])
+        value = struct.unpack(f"{rows * 8}f", c)
+        for token in range(tokens):
+            wanted = sum(value[row * 8] for row in row_of[token * top_k:][:top_k] if row >= 0)
+            self.assertAlmostEqual(host_out[token, 0], wanted, places=4)
+        with self.assertRaisesRegex(ValueError, f"^c: has {(rows - 1) * 32} bytes, and {rows * 32} are needed"):
+            d.moe_combine(on_gpu(c[32:], FP32, (rows - 1, 8)), device["token_row"], out)
+        with self.assertRaisesRegex(ValueError, "^out: its shape says n=16, and n=8 was said"):
+            d.moe_combine(on_gpu(c, FP32, (rows, 8)), device["token_row"], empty(FP32, (tokens, 16)))
+        with self.assertRaisesRegex(ValueError, "^row_token: this memory is read-only"):
+            d.moe_permute_host(ids, experts, host["group_rows"], bytes(4 * rows), host["token_row"], tokens=tokens,
+                               top_k=top_k)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

@@ -30,7 +30,7 @@ KERNEL = [
     ['epilogue/list.h'],
     ['architecture.h', 'params.h', 'epilogue/kinds.h'],
     ['plan.h'],
-    ['boxes.h', 'convert/params.h', 'instance.h', 'instance_name.h'],
+    ['boxes.h', 'convert/params.h', 'convert/moe_params.h', 'instance.h', 'instance_name.h'],
     ['instances.*'],
     ['common/*'],
     ['epilogue/*'],
@@ -57,9 +57,9 @@ HOST_MODEL = [
     ['select_instance.*'],
 ]
 HOST_CONVERT = [
-    ['nvfp4.*', 'floats.*'],
-    ['conversion.*', 'bands.*', 'quantize.cpp', 'import.cpp'],
-    ['convert.*', 'convert_host.cpp'],
+    ['nvfp4.*', 'floats.*', 'rules.*'],
+    ['conversion.*', 'moe.*', 'bands.*', 'quantize.cpp', 'import.cpp'],
+    ['convert.*', 'convert_host.cpp', 'moe_launch.cpp', 'moe_host.cpp'],
 ]
 HOST_LAUNCH = [
     ['arguments.*', 'supported.*', 'prepare_a.*'],

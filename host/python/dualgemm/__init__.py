@@ -9,7 +9,7 @@ from ._arguments import (arguments, beside as _beside, complete as _complete, fi
                          initialised as _initialised, integer as _integer)
 from ._library import Error, load
 from ._structures import *  # noqa: F401,F403 -- the numbers of the header
-from ._structures import DTYPE_FP32, Device, InstanceInfo, QuantizeArgs, SfArgs
+from ._structures import DTYPE_FP32, Device, InstanceInfo, MoeCombineArgs, MoePermuteArgs, QuantizeArgs, SfArgs
 from ._tensors import CPU as _CPU, CUDA as _CUDA, stream_handle as _stream
 
 
@@ -91,12 +91,14 @@ def sf_size(rows, k):
 
 
 def _quantize_args(x, q, sf, fields, kind):
-    return _in_place(_complete(QuantizeArgs, _rules.QUANTIZE, {"x": x, "q": q, "sf": sf, **fields}), kind)
+    rules = _rules.QUANTIZE if fields.get("row_index") is None else _rules.GATHER
+    return _in_place(_complete(QuantizeArgs, rules, {"x": x, "q": q, "sf": sf, **fields}), kind)
 
 
 def quantize(x, q, sf, *, stream=0, **fields):
     """dualgemm_quantize: x [rows, k] to packed E2M1 and factors. The fields are those of dualgemm_quantize_args_t;
-    rows, k, batch or groups, pitches, strides and x_dtype come from tensors of two or three dimensions."""
+    rows, k, batch or groups, pitches, strides and x_dtype come from tensors of two or three dimensions. With a
+    row_index rows are q's, and x's are x_rows."""
     load().dualgemm_quantize(_quantize_args(x, q, sf, fields, _CUDA), _stream(stream))
 
 
@@ -133,3 +135,35 @@ def sf_unswizzle(src, dst, rows, k, *, stream=0, **fields):
 
 def sf_unswizzle_host(src, dst, rows, k, **fields):
     load().dualgemm_sf_unswizzle_host(_sf_args(_rules.UNSWIZZLE, src, dst, rows, k, fields, _CPU))
+
+
+def _permute_args(topk_ids, experts, group_rows, row_token, token_row, fields, kind):
+    return _in_place(_complete(MoePermuteArgs, _rules.PERMUTE,
+                               {"topk_ids": topk_ids, "experts": experts, "group_rows": group_rows,
+                                "row_token": row_token, "token_row": token_row, **fields}), kind)
+
+
+def moe_permute(topk_ids, experts, group_rows, row_token, token_row, *, stream=0, **fields):
+    """dualgemm_moe_permute: the router's choices [tokens, top_k] to rows of the experts."""
+    args = _permute_args(topk_ids, experts, group_rows, row_token, token_row, fields, _CUDA)
+    load().dualgemm_moe_permute(args, _stream(stream))
+
+
+def moe_permute_host(topk_ids, experts, group_rows, row_token, token_row, **fields):
+    load().dualgemm_moe_permute_host(_permute_args(topk_ids, experts, group_rows, row_token, token_row, fields, _CPU))
+
+
+def _combine_args(c, token_row, out, fields, kind):
+    return _in_place(_complete(MoeCombineArgs, _rules.COMBINE, {"c": c, "token_row": token_row, "out": out, **fields}),
+                     kind)
+
+
+def moe_combine(c, token_row, out, *, stream=0, **fields):
+    """dualgemm_moe_combine: rows of the experts to the sum of each token's. Returns `out`."""
+    load().dualgemm_moe_combine(_combine_args(c, token_row, out, fields, _CUDA), _stream(stream))
+    return out
+
+
+def moe_combine_host(c, token_row, out, **fields):
+    load().dualgemm_moe_combine_host(_combine_args(c, token_row, out, fields, _CPU))
+    return out

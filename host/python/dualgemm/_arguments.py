@@ -4,19 +4,20 @@ import operator
 
 from . import _structures as s
 from ._library import load
-from ._rules import ARGS, ATOMS, BY_ROW, OUTPUTS
+from ._rules import ARGS, ATOMS, BY_ROW, OUTPUTS, PERMUTED
 from ._tensors import CPU, CUDA, view
 
 _KINDS = {CPU: "host", CUDA: "device", 3: "pinned host", 13: "managed"}  # of memory, as DLPack numbers them
 _EVERYWHERE = (None, 3, 13)
-_FIELDS = {"out": "c"}  # of arguments that are named otherwise
-_EXTENTS = ("m", "n", "k", "rows")
+_FIELDS = {"out": "c"}  # of arguments that are named otherwise, where a structure has no field of that name
+_EXTENTS = ("m", "n", "k", "rows", "x_rows", "tokens", "top_k")
 
 
 def initialised(kind):
     """A structure as its initialiser in the library leaves it."""
     names = {s.Args: "args", s.Device: "device", s.InstanceInfo: "instance_info", s.SfArgs: "sf_args",
-             s.QuantizeArgs: "quantize_args"}
+             s.QuantizeArgs: "quantize_args", s.MoePermuteArgs: "moe_permute_args",
+             s.MoeCombineArgs: "moe_combine_args"}
     structure = kind()
     getattr(load(), f"dualgemm_{names[kind]}_init_sized")(ctypes.byref(structure), ctypes.sizeof(kind))
     return structure
@@ -24,7 +25,8 @@ def initialised(kind):
 
 def _put_view(structure, name, tensor):
     structure.views[name] = found = view(tensor, name)
-    if found.read_only and name in OUTPUTS: raise ValueError(f"{name}: this memory is read-only, or a copy")
+    outputs = PERMUTED if isinstance(structure, s.MoePermuteArgs) else OUTPUTS
+    if found.read_only and name in outputs: raise ValueError(f"{name}: this memory is read-only, or a copy")
     return found.address
 
 
@@ -50,9 +52,10 @@ def _put_number(structure, name, value):
 def fill(structure, fields):
     """Sets fields by their names; tensors become addresses. The structure holds the tensors by their views."""
     types, structure.views = dict(structure._fields_), {}
+    renamed = {name: field for name, field in _FIELDS.items() if name not in types}
     for name, value in fields.items():
-        field = _FIELDS.get(name, name)
-        if field not in types or name in ("struct_size", *_FIELDS.values()):
+        field = renamed.get(name, name)
+        if field not in types or name in ("struct_size", *renamed.values()):
             raise TypeError(f"{name}: {type(structure).__doc__} has no such field that a program sets")
         if types[field] is ctypes.c_void_p: setattr(structure, field, _put_view(structure, name, value))
         else: _put_number(structure, name, value)
@@ -95,20 +98,27 @@ class _Shapes:
         wrong = (columns > 1 and step != 1) or (rows > 1 and pitch < columns) or (problems > 1 and stride < 1)
         if wrong and not empty:
             raise ValueError(f"{name}: the strides {tensor.strides} are not those of rows one behind the other")
+        if problems > 1 and not rule.stride: raise ValueError(f"{name}: this matrix has 2 dimensions")
         self.agree(name, rule.rows, rows)
         self.agree(name, rule.columns, columns * per * rule.per)
         self.problems[name] = problems
         if rows > 1 and not empty: self.put(rule.pitch, pitch * per)
         if problems > 1 and not empty: self.put(rule.stride, stride * per)
 
+    def gapless(self, name, rule, tensor):
+        """What its shape says of a matrix whose rows follow each other."""
+        for extent, value in zip((rule.rows, rule.columns), tensor.shape): self.agree(name, extent, value)
+
     def put_extents(self):
+        used = {extent for rule in self.rules.values() for extent in (rule.rows, rule.columns)}
         for extent in _EXTENTS:
             if extent in self.found: _put_number(self.structure, extent, self.found[extent])
-            elif hasattr(self.structure, extent):
+            elif extent in used:
                 raise ValueError(f"{extent}: neither given nor known from the shape of a tensor")
 
     def count_problems(self):
         """A batch, or groups, is a first dimension of all matrices; with OFFSETS, of B1 and B2 alone."""
+        if not hasattr(self.structure, "group_mode"): return
         offsets, rules = self.structure.group_mode == s.GROUP_OFFSETS, self.rules
         counts = {name: count for name, count in self.problems.items() if not offsets or rules[name].count != BY_ROW}
         for name in self.problems.keys() - counts.keys():
@@ -149,7 +159,9 @@ def complete(kind, rules, fields):
         if rules[name].dtype_field and tensor.dtype is not None: shapes.put(rules[name].dtype_field, tensor.dtype)
     for name, tensor in structure.views.items():
         _check_element(structure, name, rules[name])
-        if isinstance(rules[name].pitch, str) and len(tensor.shape or ()) > 1: shapes.matrix(name, rules[name], tensor)
+        rule, dimensions = rules[name], len(tensor.shape or ())
+        if isinstance(rule.pitch, str) and dimensions > 1: shapes.matrix(name, rule, tensor)
+        if rule.pitch is None and isinstance(rule.rows, str) and dimensions == 2: shapes.gapless(name, rule, tensor)
     shapes.put_extents()
     shapes.count_problems()
     for name in structure.views: _check_size(structure, name, rules[name])

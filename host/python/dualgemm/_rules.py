@@ -12,6 +12,7 @@ _BITS = {E2M1: 4, UE4M3: 8, "bfloat16": 16, "float16": 16, FP32: 32, FP64: 64, I
 # groups follow each other; one for all, or with a stride one for each.
 EACH, BY_ROW, SHARED = range(3)
 ATOMS = object()  # in the place of a pitch: the rows lie in 128x4 atoms
+PERMUTED = {"group_rows", "row_token", "token_row", "row_weight"}  # what dualgemm_moe_permute writes
 OUTPUTS = {"out", "sfc", "d1", "d2", "amax_out", "workspace", "y", "dst", "q", "sf", "tensor_scales", "row_scale"}
 
 
@@ -99,6 +100,28 @@ QUANTIZE = {
     "tensor_scales": Tensor(FP32, 1, 3),
     "row_scale": Tensor(FP32, 1, "rows", BY_ROW, None, "batch_stride_row_scale"),
     "group_rows": Tensor(INT32, 1, _group_rows),
+}
+# The same where a row_index says which rows of x are quantised.
+GATHER = {**QUANTIZE, "x": Tensor("x_dtype", "x_rows", "k", BY_ROW, "ldx"), "row_index": Tensor(INT32, 1, "rows")}
+
+
+def _choices(args):
+    return args.tokens * args.top_k
+
+
+PERMUTE = {
+    "topk_ids": Tensor(INT32, "tokens", "top_k"),
+    "topk_weights": Tensor(FP32, "tokens", "top_k"),
+    "group_rows": Tensor(INT32, 1, lambda args: args.experts + 1),
+    "row_token": Tensor(INT32, 1, _choices),
+    "token_row": Tensor(INT32, "tokens", "top_k"),
+    "row_weight": Tensor(FP32, 1, _choices),
+}
+COMBINE = {
+    "token_row": Tensor(INT32, "tokens", "top_k"),
+    "c": Tensor("c_dtype", _choices, "n", SHARED, "ldc"),
+    "add": Tensor("out_dtype", "tokens", "n", SHARED, "ld_add"),
+    "out": Tensor("out_dtype", "tokens", "n", SHARED, "ld_out"),
 }
 
 

@@ -99,5 +99,25 @@ class QuantizeArgs(Structure):
         ("scale_mode", c_int32), ("global_scale", c_float), ("global_scale_dev", c_void_p),
         ("global_scale_stride", c_int64),
         *_fields(c_void_p, "tensor_scales row_scale"),
-        ("batch_stride_row_scale", c_int64),
+        ("batch_stride_row_scale", c_int64), ("row_index", c_void_p),
+        *_fields(c_int32, "x_rows reserved0"),
+    ]
+
+
+class MoePermuteArgs(Structure):
+    """dualgemm_moe_permute_args_t"""
+    _fields_ = [
+        *_fields(c_uint32, "struct_size flags"),
+        *_fields(c_int32, "tokens top_k experts reserved0"),
+        *_fields(c_void_p, "topk_ids topk_weights group_rows row_token token_row row_weight"),
+    ]
+
+
+class MoeCombineArgs(Structure):
+    """dualgemm_moe_combine_args_t"""
+    _fields_ = [
+        *_fields(c_uint32, "struct_size flags"),
+        *_fields(c_int32, "tokens top_k n c_dtype out_dtype reserved0"),
+        *_fields(c_void_p, "token_row c add out"),
+        *_fields(c_int64, "ldc ld_add ld_out"),
     ]

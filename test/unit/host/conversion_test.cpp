@@ -106,7 +106,7 @@ TEST_CASE("conversions: fields stay where programs find them", "[host][conversio
   CHECK(offsetof(dualgemm_sf_args_t, pitch) == 56);
   CHECK(offsetof(dualgemm_sf_args_t, batch_stride_dst) == 72);
   CHECK(c99_quantize_args_size() == sizeof(dualgemm_quantize_args_t));
-  CHECK(sizeof(dualgemm_quantize_args_t) == 152);
+  CHECK(sizeof(dualgemm_quantize_args_t) == 168);
   CHECK(offsetof(dualgemm_quantize_args_t, rows) == 8);
   CHECK(offsetof(dualgemm_quantize_args_t, x_dtype) == 28);
   CHECK(offsetof(dualgemm_quantize_args_t, x) == 40);
@@ -114,6 +114,8 @@ TEST_CASE("conversions: fields stay where programs find them", "[host][conversio
   CHECK(offsetof(dualgemm_quantize_args_t, scale_mode) == 104);
   CHECK(offsetof(dualgemm_quantize_args_t, global_scale_dev) == 112);
   CHECK(offsetof(dualgemm_quantize_args_t, batch_stride_row_scale) == 144);
+  CHECK(offsetof(dualgemm_quantize_args_t, row_index) == 152);  // of 0.3.0; 0.2.0 has 152 bytes
+  CHECK(offsetof(dualgemm_quantize_args_t, x_rows) == 160);
 }
 
 TEST_CASE("conversions: defaults, and structures of other sizes", "[host][conversion][abi]") {
@@ -133,7 +135,10 @@ TEST_CASE("conversions: defaults, and structures of other sizes", "[host][conver
   newer.unknown[7] = 1;
   CHECK(dualgemm_quantize_host_ex(&newer.known) == DUALGEMM_STATUS_VERSION_MISMATCH);
   CHECK(std::string(dualgemm_last_error()) ==
-        "struct_size=160: byte 159 is set, but this library knows only 152 bytes");
+        "struct_size=176: byte 175 is set, but this library knows only 168 bytes");
+  newer.known.struct_size = 152;  // that of 0.2.0, with anything after it
+  newer.known.x_rows = -5;
+  CHECK(dualgemm_quantize_host_ex(&newer.known) == DUALGEMM_STATUS_SUCCESS);
   newer.known.struct_size = 151;
   CHECK(dualgemm_quantize_host_ex(&newer.known) == DUALGEMM_STATUS_VERSION_MISMATCH);
   dualgemm_sf_args_t args = valid_sf_args();
@@ -301,6 +306,31 @@ TEST_CASE("conversions: what quantising refuses", "[host][conversion]") {
          make_offsets(a);
          a.batch_stride_sf = -3;
        }},
+      {kValue, "reserved0=1: must be in [0, 0]", [](auto& a) { a.reserved0 = 1; }},
+      {kValue, "x_rows=4: must be 0 where row_index is NULL", [](auto& a) { a.x_rows = 4; }},
+      {kValue, "x_rows=0: must be in [1, 2147482624] with a row_index",
+       [](auto& a) { a.row_index = address<const int32_t>(0x2'4000'0000); }},
+      {DUALGEMM_STATUS_NOT_SUPPORTED,
+       "row_index=0x240000000: must be NULL with batch=2 and group_mode=0 (NONE): the rows have to lie in one "
+       "matrix",
+       [](auto& a) {
+         a.row_index = address<const int32_t>(0x2'4000'0000);
+         a.x_rows = 4;
+         a.batch = 2;
+       }},
+      {DUALGEMM_STATUS_NOT_SUPPORTED,
+       "row_index=0x240000000: must be NULL with batch=0 and group_mode=2 (MASKED)",
+       [](auto& a) {
+         make_offsets(a);
+         a.group_mode = DUALGEMM_GROUP_MASKED;
+         a.row_index = address<const int32_t>(0x2'4000'0000);
+         a.x_rows = 4;
+       }},
+      {DUALGEMM_STATUS_MISALIGNED, "row_index=0x240000002: must be 4-byte aligned",
+       [](auto& a) {
+         a.row_index = address<const int32_t>(0x2'4000'0002);
+         a.x_rows = 4;
+       }},
       {kStride, "k=48: rows must start at multiples of 16 bytes, pass ldq >= 64", [](auto& a) { a.k = 48; }},
       {kStride, "ldx=511: must be at least k=512", [](auto& a) { a.ldx = 511; }},
       {kStride, "ldx=516: must be a multiple of 8", [](auto& a) { a.ldx = 516; }},
@@ -466,6 +496,12 @@ void check_quantize_pairs(const Groups& groups, int32_t mode) {
   if (mode == DUALGEMM_SCALE_ROW) {
     q.row_scale = address<float>(0x2'3000'0000);
     parts.push_back({"row_scale", groups.rows * 4, 4, true, put<&Q::row_scale, Q>});
+  }
+  if (mode == DUALGEMM_SCALE_ROW && groups.mode == DUALGEMM_GROUP_OFFSETS) {
+    q.x_rows = 40;
+    q.row_index = address<const int32_t>(0x2'4000'0000);
+    parts[0] = {"x", 40 * kColumns * 2, 16, false, put<&Q::x, Q>};
+    parts.push_back({"row_index", groups.rows * 4, 4, false, put<&Q::row_index, Q>});
   }
   check_pairs<Q>(q, parts, [](const Q& args) {
     dualgemm::Quantization quantization;

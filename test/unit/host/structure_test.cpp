@@ -54,7 +54,7 @@ class EndOfMemory {
 
 // A structure of the interface, a function that takes it, and its initialiser's name.
 struct Kind {
-  size_t first_size;  // of release 0.2.0
+  size_t first_size;  // of the first release that has it, 0.2.0 or later
   std::string init;
   std::vector<unsigned char> good;
   std::function<dualgemm_status_t(void*)> call;
@@ -71,6 +71,11 @@ std::vector<Kind> kinds() {
   dualgemm_sf_args_init(&sf);
   dualgemm_quantize_args_t quantize;
   dualgemm_quantize_args_init(&quantize);
+  dualgemm_moe_permute_args_t permute;
+  dualgemm_moe_permute_args_init(&permute);
+  permute.experts = 1;
+  dualgemm_moe_combine_args_t combine;
+  dualgemm_moe_combine_args_init(&combine);
   dualgemm_device_t device;
   dualgemm_device_init(&device);
   dualgemm_instance_info_t info;
@@ -82,8 +87,12 @@ std::vector<Kind> kinds() {
        [](void* x) { return dualgemm_can_implement_on(static_cast<dualgemm_args_t*>(x), &described); }},
       {sizeof sf, "dualgemm_sf_args_init", bytes_of(sf),
        [](void* x) { return dualgemm_sf_swizzle_host(static_cast<dualgemm_sf_args_t*>(x)); }},
-      {sizeof quantize, "dualgemm_quantize_args_init", bytes_of(quantize),
+      {152, "dualgemm_quantize_args_init", bytes_of(quantize),
        [](void* x) { return dualgemm_quantize_host_ex(static_cast<dualgemm_quantize_args_t*>(x)); }},
+      {sizeof permute, "dualgemm_moe_permute_args_init", bytes_of(permute),
+       [](void* x) { return dualgemm_moe_permute_host(static_cast<dualgemm_moe_permute_args_t*>(x)); }},
+      {sizeof combine, "dualgemm_moe_combine_args_init", bytes_of(combine),
+       [](void* x) { return dualgemm_moe_combine_host(static_cast<dualgemm_moe_combine_args_t*>(x)); }},
       {sizeof described, "dualgemm_device_init", bytes_of(described),
        [](void* x) { return dualgemm_can_implement_on(&args, static_cast<dualgemm_device_t*>(x)); }},
       {sizeof device, "dualgemm_device_init", bytes_of(device),
@@ -142,7 +151,7 @@ TEST_CASE("a structure of up to 4,096 bytes may be a newer program's", "[host][a
 TEST_CASE("what is read is refused with bytes set that the library does not know", "[host][abi]") {
   const EndOfMemory memory;
   const std::vector<Kind> all = kinds();
-  for (const Kind& kind : std::vector<Kind>(all.begin(), all.begin() + 4)) {
+  for (const Kind& kind : std::vector<Kind>(all.begin(), all.begin() + 6)) {
     const size_t known = kind.good.size();
     auto* const structure = static_cast<unsigned char*>(memory.last(known + 8, kind.good.data(), known));
     set_size(structure, known + 8);

@@ -1,0 +1,136 @@
+// moe.cpp -- see moe.h.
+
+#include "host/convert/moe.h"
+
+#include <cinttypes>
+
+#include "host/common/sf_layout.h"
+#include "host/common/status.h"
+#include "host/common/structure.h"
+#include "host/convert/rules.h"
+#include "kernel/convert/moe_params.h"
+
+namespace dualgemm {
+namespace {
+
+constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
+
+// The choices of all tokens have numbers of 32 bits.
+template <class Args>
+dualgemm_status_t check_choices(const Args& args, int32_t* count) {
+  if (auto status = check_count("tokens", args.tokens)) return status;
+  if (auto status = check_count("top_k", args.top_k)) return status;
+  const int64_t choices = int64_t{args.tokens} * args.top_k;
+  if (choices > kMaxExtent)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "tokens=%" PRId32 ": %" PRId64 " choices of top_k=%" PRId32 " each, at most %" PRId32,
+                args.tokens, choices, args.top_k, kMaxExtent);
+  *count = static_cast<int32_t>(choices);
+  return kOk;
+}
+
+dualgemm_status_t check_pointers(const dualgemm_moe_permute_args_t& args) {
+  if (auto status = check_given("topk_ids", args.topk_ids)) return status;
+  if (auto status = check_given("group_rows", args.group_rows)) return status;
+  if (auto status = check_given("row_token", args.row_token)) return status;
+  if (auto status = check_given("token_row", args.token_row)) return status;
+  if (args.topk_weights) return check_given("row_weight", args.row_weight);
+  return check_absent("row_weight", args.row_weight, "where topk_weights is NULL");
+}
+
+int32_t bits_of(int32_t dtype) { return dtype == DUALGEMM_DTYPE_FP32 ? 32 : 16; }
+
+Tensor rows_of(const char* name, const char* pitch_name, const void* base, int32_t rows, int32_t n,
+               int32_t dtype, int64_t pitch) {
+  return matrix(n, bits_of(dtype), 16, {name, pitch_name, nullptr, base, 1, 0, rows, pitch});
+}
+
+// What is added may be the output: a thread reads an element before it writes it.
+bool adds_in_place(const Combination& combination) {
+  return combination.add.base == combination.out.base && combination.add.pitch == combination.out.pitch;
+}
+
+dualgemm_status_t check_size(const dualgemm_moe_combine_args_t& args, int32_t* tiles) {
+  const int64_t all = args.tokens * ceil_div(args.n, kCombinePiece);
+  if (args.n > kMaxExtent || all > kMaxExtent)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "n=%" PRId32 ": at most %" PRId32 ", and so many pieces of %d columns of all tokens", args.n,
+                kMaxExtent, kCombinePiece);
+  *tiles = static_cast<int32_t>(all);
+  return kOk;
+}
+
+}  // namespace
+
+dualgemm_moe_permute_args_t default_moe_permute_args() {
+  dualgemm_moe_permute_args_t args{};
+  args.struct_size = sizeof args;
+  return args;
+}
+
+dualgemm_moe_combine_args_t default_moe_combine_args() {
+  dualgemm_moe_combine_args_t args{};
+  args.struct_size = sizeof args;
+  args.c_dtype = args.out_dtype = DUALGEMM_DTYPE_BF16;
+  return args;
+}
+
+dualgemm_status_t validate(const dualgemm_moe_permute_args_t* user_args, Permutation* out) {
+  constexpr Structure kStructure = {"args", "dualgemm_moe_permute_args_t", "dualgemm_moe_permute_args_init",
+                                    72, sizeof(dualgemm_moe_permute_args_t)};
+  static_assert(kStructure.size >= kStructure.first_size);
+  dualgemm_moe_permute_args_t& args = out->args = default_moe_permute_args();
+  if (auto status = read_structure(kStructure, user_args, &args)) return status;
+  if (auto status = check_pdl_flag(args.flags)) return status;
+  if (args.experts < 1 || args.experts > DUALGEMM_MAX_GROUPS)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "experts=%" PRId32 ": must be in [1, %d]", args.experts,
+                DUALGEMM_MAX_GROUPS);
+  if (auto status = check_range("reserved0", args.reserved0, 0)) return status;
+  if (auto status = check_choices(args, &out->count)) return status;
+  out->empty = out->count == 0;
+  if (out->empty) return kOk;
+  if (auto status = check_pointers(args)) return status;
+  const int32_t count = out->count;
+  const Tensor ids = integers("topk_ids", args.topk_ids, count),
+               weights = floats("topk_weights", nullptr, args.topk_weights, count, 1, 0),
+               group_rows = integers("group_rows", args.group_rows, args.experts + 1),
+               row_token = integers("row_token", args.row_token, count),
+               token_row = integers("token_row", args.token_row, count),
+               row_weight = floats("row_weight", nullptr, args.row_weight, count, 1, 0);
+  return check_tensors({&ids, &weights}, {&group_rows, &row_token, &token_row, &row_weight}, "top_k");
+}
+
+dualgemm_status_t validate(const dualgemm_moe_combine_args_t* user_args, Combination* out) {
+  constexpr Structure kStructure = {"args", "dualgemm_moe_combine_args_t", "dualgemm_moe_combine_args_init",
+                                    88, sizeof(dualgemm_moe_combine_args_t)};
+  static_assert(kStructure.size >= kStructure.first_size);
+  dualgemm_moe_combine_args_t& args = out->args = default_moe_combine_args();
+  if (auto status = read_structure(kStructure, user_args, &args)) return status;
+  if (auto status = check_pdl_flag(args.flags)) return status;
+  if (auto status = check_range("c_dtype", args.c_dtype, DUALGEMM_DTYPE_FP32)) return status;
+  if (auto status = check_range("out_dtype", args.out_dtype, DUALGEMM_DTYPE_FP32)) return status;
+  if (auto status = check_range("reserved0", args.reserved0, 0)) return status;
+  if (auto status = check_count("n", args.n)) return status;
+  if (auto status = check_choices(args, &out->rows)) return status;
+  out->empty = out->rows == 0 || args.n == 0;
+  if (out->empty) return kOk;
+  if (args.n % kCombineColumns != 0)
+    return fail(DUALGEMM_STATUS_INVALID_SHAPE, "n=%" PRId32 ": must be a multiple of %d", args.n,
+                kCombineColumns);
+  if (auto status = check_given("token_row", args.token_row)) return status;
+  if (auto status = check_given("c", args.c)) return status;
+  if (auto status = check_given("out", args.out)) return status;
+  if (!args.add && args.ld_add != 0)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "ld_add=%" PRId64 ": must be 0 where add is NULL",
+                args.ld_add);
+  out->c = rows_of("c", "ldc", args.c, out->rows, args.n, args.c_dtype, args.ldc);
+  out->add = rows_of("add", "ld_add", args.add, args.tokens, args.n, args.out_dtype, args.ld_add);
+  out->out = rows_of("out", "ld_out", args.out, args.tokens, args.n, args.out_dtype, args.ld_out);
+  const Tensor token_row = integers("token_row", args.token_row, out->rows), none{};
+  if (auto status =
+          check_tensors({&token_row, &out->c, adds_in_place(*out) ? &none : &out->add}, {&out->out}, "n"))
+    return status;
+  return check_size(args, &out->tiles);
+}
+
+}  // namespace dualgemm

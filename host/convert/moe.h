@@ -1,0 +1,31 @@
+// moe.h -- what stands around the launches of a layer of experts (MoE), as its rules, launches and twins on
+// the host see it: the rows of the experts from the router's choices, and the sum of a token's rows.
+#pragma once
+
+#include "host/common/problem.h"
+
+namespace dualgemm {
+
+struct Permutation {
+  dualgemm_moe_permute_args_t args;
+  bool empty;     // nothing to do: no rule about tensors was looked at
+  int32_t count;  // of choices, which is that of rows
+};
+
+struct Combination {
+  dualgemm_moe_combine_args_t args;
+  bool empty;
+  int32_t rows;  // of C
+  Tensor c, add, out;
+  int32_t tiles;  // of the kernel
+};
+
+// Return what the initialisers of the structures set.
+dualgemm_moe_permute_args_t default_moe_permute_args();
+dualgemm_moe_combine_args_t default_moe_combine_args();
+
+// Check every rule but that about the device, in the order of the manual.
+dualgemm_status_t validate(const dualgemm_moe_permute_args_t* args, Permutation* permutation);
+dualgemm_status_t validate(const dualgemm_moe_combine_args_t* args, Combination* combination);
+
+}  // namespace dualgemm

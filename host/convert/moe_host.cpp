@@ -1,0 +1,66 @@
+// moe_host.cpp -- the exported functions around the launches of a layer of experts, in host memory: the same
+// bits as the kernels give, written down plainly.
+
+#include <algorithm>
+
+#include "host/common/status.h"
+#include "host/convert/floats.h"
+#include "host/convert/moe.h"
+
+namespace dualgemm {
+namespace {
+
+void permute(const Permutation& permutation) {
+  const dualgemm_moe_permute_args_t& args = permutation.args;
+  std::fill_n(args.token_row, permutation.count, -1);
+  int32_t row = 0;
+  for (int32_t expert = 0; expert < args.experts; ++expert) {
+    args.group_rows[expert] = row;
+    for (int32_t i = 0; i < permutation.count; ++i) {
+      if (args.topk_ids[i] != expert) continue;
+      args.token_row[i] = row;
+      args.row_token[row] = i / args.top_k;
+      if (args.row_weight) args.row_weight[row] = args.topk_weights[i];
+      ++row;
+    }
+  }
+  args.group_rows[args.experts] = row;
+  std::fill(args.row_token + row, args.row_token + permutation.count, -1);
+  if (args.row_weight) std::fill(args.row_weight + row, args.row_weight + permutation.count, 0.0f);
+}
+
+void combine(const Combination& combination) {
+  const dualgemm_moe_combine_args_t& args = combination.args;
+  for (int64_t token = 0; token < args.tokens; ++token)
+    for (int32_t column = 0; column < args.n; ++column) {
+      float sum = 0;
+      for (int32_t slot = 0; slot < args.top_k; ++slot) {
+        const int32_t row = args.token_row[token * args.top_k + slot];
+        if (row >= 0 && row < combination.rows)
+          sum += float_of(args.c_dtype, args.c, row * combination.c.pitch + column);
+      }
+      if (args.add) sum += float_of(args.out_dtype, args.add, token * combination.add.pitch + column);
+      store_nearest(args.out_dtype, args.out, token * combination.out.pitch + column, double{sum});
+    }
+}
+
+}  // namespace
+}  // namespace dualgemm
+
+using namespace dualgemm;
+
+dualgemm_status_t dualgemm_moe_permute_host(const dualgemm_moe_permute_args_t* args) noexcept {
+  clear_last_error();
+  Permutation permutation;
+  if (auto status = validate(args, &permutation)) return status;
+  if (!permutation.empty) permute(permutation);
+  return DUALGEMM_STATUS_SUCCESS;
+}
+
+dualgemm_status_t dualgemm_moe_combine_host(const dualgemm_moe_combine_args_t* args) noexcept {
+  clear_last_error();
+  Combination combination;
+  if (auto status = validate(args, &combination)) return status;
+  if (!combination.empty) combine(combination);
+  return DUALGEMM_STATUS_SUCCESS;
+}

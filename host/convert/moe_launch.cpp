@@ -1,0 +1,76 @@
+// moe_launch.cpp -- the exported functions around the launches of a layer of experts, on the device: rules,
+// parameters of the kernel, launch. Their twins on the host are in moe_host.cpp.
+
+#include <cuda_runtime_api.h>
+
+#include "host/common/cuda_error.h"
+#include "host/common/status.h"
+#include "host/common/structure.h"
+#include "host/convert/bands.h"
+#include "host/convert/moe.h"
+#include "kernel/convert/moe_params.h"
+
+namespace dualgemm {
+namespace {
+
+constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
+
+template <class Params>
+dualgemm_status_t launch(int64_t tiles, uint32_t flags, cudaStream_t stream, void (*kernel)(Params),
+                         const Params& params, int32_t ctas_of_sm) {
+  const CudaErrorScope errors;
+  int32_t sms;
+  if (auto status = query_sms(&sms)) return status;
+  return launch_bands(BandLaunch{stream, (flags & DUALGEMM_FLAG_PDL) != 0, sms, tiles}, kernel, params,
+                      ctas_of_sm);
+}
+
+dualgemm_status_t permute(const dualgemm_moe_permute_args_t* user_args, cudaStream_t stream) {
+  Permutation permutation;
+  if (auto status = validate(user_args, &permutation)) return status;
+  if (permutation.empty) return kOk;
+  const dualgemm_moe_permute_args_t& args = permutation.args;
+  const PermuteParams params{args.topk_ids,  args.topk_weights, permutation.count,
+                             args.top_k,     args.experts,      args.group_rows,
+                             args.row_token, args.token_row,    args.row_weight};
+  return launch(args.experts, args.flags, stream, kPermuteKernel, params, kPermuteCtas);
+}
+
+dualgemm_status_t combine(const dualgemm_moe_combine_args_t* user_args, cudaStream_t stream) {
+  Combination combination;
+  if (auto status = validate(user_args, &combination)) return status;
+  if (combination.empty) return kOk;
+  const dualgemm_moe_combine_args_t& args = combination.args;
+  const CombineParams params{args.token_row,        args.tokens, args.top_k,           args.n,
+                             combination.rows,      args.c,      combination.c.pitch,  args.add,
+                             combination.add.pitch, args.out,    combination.out.pitch};
+  return launch(combination.tiles, args.flags, stream, kCombineKernels[args.c_dtype][args.out_dtype], params,
+                kCombineCtas);
+}
+
+}  // namespace
+}  // namespace dualgemm
+
+using namespace dualgemm;
+
+void dualgemm_moe_permute_args_init_sized(dualgemm_moe_permute_args_t* args, size_t struct_size) noexcept {
+  const dualgemm_moe_permute_args_t defaults = default_moe_permute_args();
+  init_structure(args, struct_size, &defaults, sizeof defaults);
+}
+
+void dualgemm_moe_combine_args_init_sized(dualgemm_moe_combine_args_t* args, size_t struct_size) noexcept {
+  const dualgemm_moe_combine_args_t defaults = default_moe_combine_args();
+  init_structure(args, struct_size, &defaults, sizeof defaults);
+}
+
+dualgemm_status_t dualgemm_moe_permute(const dualgemm_moe_permute_args_t* args,
+                                       dualgemm_stream_t stream) noexcept {
+  clear_last_error();
+  return permute(args, stream);
+}
+
+dualgemm_status_t dualgemm_moe_combine(const dualgemm_moe_combine_args_t* args,
+                                       dualgemm_stream_t stream) noexcept {
+  clear_last_error();
+  return combine(args, stream);
+}

@@ -1,0 +1,154 @@
+// moe.cuh -- what stands around the launches of a layer of experts. No CTA waits for another, and nothing is
+// added in an order that may vary: the same choices give the same bits.
+#pragma once
+
+#include "kernel/convert/elements.cuh"
+#include "kernel/convert/moe_params.h"
+#include "kernel/convert/params.h"
+#include "ptx/global.cuh"
+#include "ptx/sync.cuh"
+
+namespace dualgemm::convert {
+
+constexpr int kWarps = kConvertThreads / 32;
+
+// The choices of a warp, which are neighbours: of all, each warp has an equal part, in whole steps of 32.
+struct WarpChoices {
+  int32_t first, end;
+
+  DUALGEMM_DEVICE WarpChoices(int32_t count, int warp) {
+    const int32_t part = (count + kConvertThreads - 1) / kConvertThreads * 32;
+    first = warp * part;
+    end = min(first + part, count);
+  }
+};
+
+// Writes the rows of one expert from `row` on: those of this warp's choices, in their order.
+DUALGEMM_DEVICE void write_rows(const PermuteParams& p, const WarpChoices& choices, int32_t expert,
+                                int32_t row) {
+  const auto lane = static_cast<int32_t>(threadIdx.x % 32);
+  for (int32_t step = choices.first; step < choices.end; step += 32) {
+    const int32_t i = step + lane;
+    const bool exists = i < choices.end;
+    const int32_t id = exists ? p.ids[i] : -1;
+    const bool own = exists && id == expert;
+    const uint32_t owners = __ballot_sync(0xffffffff, own);
+    if (own) {
+      const int32_t at = row + __popc(owners & ((1u << lane) - 1));
+      p.token_row[i] = at;
+      p.row_token[at] = i / p.top_k;
+      if (p.row_weight) p.row_weight[at] = p.weights[i];
+    }
+    // What no expert has is the first CTA's.
+    if (expert == 0 && exists && (id < 0 || id >= p.experts)) p.token_row[i] = -1;
+    row += __popc(owners);
+  }
+}
+
+// A CTA has one expert after the other. It counts the choices of those before, which gives the first row of
+// its own, and where each warp's begin.
+__global__ void __launch_bounds__(kConvertThreads, kPermuteCtas)
+    permute_kernel(const __grid_constant__ PermuteParams p) {
+  __shared__ int32_t before_of[kWarps], own_of[kWarps];
+  // All of ids, weights and outputs may be used by what precedes.
+  ptx::griddepcontrol_wait();
+  ptx::griddepcontrol_launch_dependents();
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
+  const WarpChoices choices(p.count, warp);
+  for (auto expert = static_cast<int32_t>(blockIdx.x); expert < p.experts;
+       expert += static_cast<int32_t>(gridDim.x)) {
+    int32_t before = 0, own = 0;
+#pragma unroll 4
+    for (int32_t i = choices.first + thread % 32; i < choices.end; i += 32) {
+      const int32_t id = p.ids[i];
+      before += id >= 0 && id < expert ? 1 : 0;
+      own += id == expert ? 1 : 0;
+    }
+    before = __reduce_add_sync(0xffffffff, before);
+    own = __reduce_add_sync(0xffffffff, own);
+    if (thread % 32 == 0) before_of[warp] = before, own_of[warp] = own;
+    __syncthreads();
+    int32_t first = 0, all = 0, of_warps_before = 0;
+#pragma unroll
+    for (int i = 0; i < kWarps; ++i) {
+      first += before_of[i];
+      all += own_of[i];
+      if (i < warp) of_warps_before += own_of[i];
+    }
+    __syncthreads();  // the next expert writes them again
+    write_rows(p, choices, expert, first + of_warps_before);
+    if (thread == 0) p.group_rows[expert] = first;
+    if (expert != p.experts - 1) continue;
+    if (thread == 0) p.group_rows[p.experts] = first + all;
+    for (int32_t row = first + all + thread; row < p.count; row += kConvertThreads) {
+      p.row_token[row] = -1;
+      if (p.row_weight) p.row_weight[row] = 0;
+    }
+  }
+}
+
+// The columns of a thread in one row.
+template <class X>
+struct Columns {
+  uint32_t words[kCombineColumns * X::kBytes / 4];
+
+  DUALGEMM_DEVICE void load(const void* rows, int64_t element) {
+    load_words(static_cast<const char*>(rows) + element * X::kBytes, words);
+  }
+  DUALGEMM_DEVICE void add_to(float* sum) const {
+#pragma unroll
+    for (int i = 0; i < kCombineColumns; ++i) sum[i] += X::value(words, i);
+  }
+  DUALGEMM_DEVICE void store(void* rows, int64_t element, const float* sum) {
+    X::convert(sum, words, kCombineColumns);
+    char* const to = static_cast<char*>(rows) + element * X::kBytes;
+#pragma unroll
+    for (int i = 0; i < kCombineColumns * X::kBytes / 16; ++i)
+      ptx::st_global_v4_b32(to + i * 16, words + i * 4);
+  }
+};
+
+// Adds the rows of a token in the order of its choices, four loads at a time.
+template <class C>
+DUALGEMM_DEVICE void sum_rows(const CombineParams& p, int32_t token, int32_t column, float* sum) {
+  constexpr int kAtOnce = 4;
+  const int32_t* const rows = p.token_row + int64_t{token} * p.top_k;
+  for (int32_t slot = 0; slot < p.top_k; slot += kAtOnce) {
+    Columns<C> from[kAtOnce];
+    bool there[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int32_t row = i < p.top_k - slot ? rows[slot + i] : -1;
+      there[i] = row >= 0 && row < p.rows;
+      if (there[i]) from[i].load(p.c, row * p.c_pitch + column);
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      if (there[i]) from[i].add_to(sum);
+  }
+}
+
+template <class C, class Out>
+__global__ void __launch_bounds__(kConvertThreads, kCombineCtas)
+    combine_kernel(const __grid_constant__ CombineParams p) {
+  static_assert(kCombinePiece == kConvertThreads * kCombineColumns);
+  // The kernel that precedes may write c and token_row, and read out.
+  ptx::griddepcontrol_wait();
+  ptx::griddepcontrol_launch_dependents();
+  const uint32_t pieces = (static_cast<uint32_t>(p.n) + kCombinePiece - 1) / kCombinePiece;
+  for (uint32_t tile = blockIdx.x; tile < pieces * static_cast<uint32_t>(p.tokens); tile += gridDim.x) {
+    const auto token = static_cast<int32_t>(tile / pieces);
+    const auto column = static_cast<int32_t>(tile % pieces * kCombinePiece + threadIdx.x * kCombineColumns);
+    if (column >= p.n) continue;
+    float sum[kCombineColumns] = {};
+    sum_rows<C>(p, token, column, sum);
+    Columns<Out> out;
+    if (p.add) {
+      out.load(p.add, token * p.add_pitch + column);
+      out.add_to(sum);
+    }
+    out.store(p.out, token * p.out_pitch + column, sum);
+  }
+}
+
+}  // namespace dualgemm::convert

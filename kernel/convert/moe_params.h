@@ -1,0 +1,47 @@
+// moe_params.h -- the arguments of the kernels around the launches of a layer of experts, filled by host/ and
+// passed by value, and the table of these kernels. Plain C++, like kernel/params.h.
+#pragma once
+
+#include <cstdint>
+
+namespace dualgemm {
+
+// From the experts that each token has chosen to the rows of the experts.
+struct PermuteParams {
+  const int32_t* ids;    // the expert of each choice
+  const float* weights;  // of each choice, or null
+  int32_t count;         // of choices
+  int32_t top_k;         // choices of a token
+  int32_t experts;
+  int32_t* group_rows;  // the first row of each expert, and the end of the last
+  int32_t* row_token;   // the token of each row, -1 beyond the last
+  int32_t* token_row;   // the row of each choice, -1 where there is none
+  float* row_weight;    // the weight of each row, 0 beyond the last; null without weights
+};
+
+// From the rows of the experts to a row of each token.
+struct CombineParams {
+  const int32_t* token_row;
+  int32_t tokens, top_k, n;
+  int32_t rows;  // of c; a number beyond them is no row
+  const void* c;
+  int64_t c_pitch;  // elements, as all pitches
+  const void* add;  // or null
+  int64_t add_pitch;
+  void* out;
+  int64_t out_pitch;
+};
+
+using PermuteKernel = void (*)(PermuteParams);
+using CombineKernel = void (*)(CombineParams);
+
+// This many CTAs of each kind fit on an SM. They have the threads of all conversions.
+inline constexpr int32_t kPermuteCtas = 4, kCombineCtas = 4;
+// Columns that a thread sums, and that a CTA does.
+inline constexpr int32_t kCombineColumns = 8, kCombinePiece = 2048;
+
+extern const PermuteKernel kPermuteKernel;
+// By the first index: c is bf16, fp16 or fp32, in the order of CType; by the second: out.
+extern const CombineKernel kCombineKernels[3][3];
+
+}  // namespace dualgemm

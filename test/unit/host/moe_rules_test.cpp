@@ -1,0 +1,238 @@
+// moe_rules_test.cpp -- the structures around a layer of experts: where their fields stand, their defaults,
+// and every rule, with one status and one text, which the functions of the device and their twins on the host
+// share.
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "arguments.h"
+#include "host/convert/moe.h"
+#include "host/include/dualgemm.h"
+#include "support/catch.hpp"
+
+namespace moe_rules_test {
+
+using dualgemm_test::address;
+
+extern "C" {
+size_t c99_moe_permute_args_size(void);
+size_t c99_moe_combine_args_size(void);
+}
+
+namespace {
+
+using Permute = dualgemm_moe_permute_args_t;
+using Combine = dualgemm_moe_combine_args_t;
+
+constexpr auto kValue = DUALGEMM_STATUS_INVALID_VALUE;
+constexpr auto kStride = DUALGEMM_STATUS_INVALID_STRIDE;
+constexpr auto kNull = DUALGEMM_STATUS_NULL_POINTER;
+constexpr auto kMisaligned = DUALGEMM_STATUS_MISALIGNED;
+constexpr auto kAliasing = DUALGEMM_STATUS_ALIASING;
+constexpr auto kGood = DUALGEMM_STATUS_SUCCESS;
+
+// Each array has a gigabyte of its own.
+Permute valid_permute() {
+  Permute args;
+  dualgemm_moe_permute_args_init(&args);
+  args.tokens = 10, args.top_k = 4, args.experts = 6;
+  args.topk_ids = address<const int32_t>(0x1'0000'0000);
+  args.topk_weights = address<const float>(0x1'4000'0000);
+  args.group_rows = address<int32_t>(0x1'8000'0000);
+  args.row_token = address<int32_t>(0x1'c000'0000);
+  args.token_row = address<int32_t>(0x2'0000'0000);
+  args.row_weight = address<float>(0x2'4000'0000);
+  return args;
+}
+
+Combine valid_combine() {
+  Combine args;
+  dualgemm_moe_combine_args_init(&args);
+  args.tokens = 10, args.top_k = 4, args.n = 64;
+  args.token_row = address<const int32_t>(0x1'0000'0000);
+  args.c = address(0x1'4000'0000);
+  args.add = address(0x1'8000'0000);
+  args.out = address(0x1'c000'0000);
+  return args;
+}
+
+// With room for more than a gigabyte.
+void put_far_apart(Combine& args) {
+  args.c = address(uintptr_t{1} << 48);
+  args.out = address(uintptr_t{2} << 48);
+  args.add = nullptr;
+}
+
+template <class Args>
+struct Rule {
+  dualgemm_status_t status;
+  const char* text;
+  std::function<void(Args&)> break_it;
+};
+
+template <class Args, class Device, class Host>
+void check(const Args& good, const std::vector<Rule<Args>>& rules, Device device, Host host) {
+  for (const Rule<Args>& rule : rules) {
+    Args args = good;
+    rule.break_it(args);
+    INFO("expected text: " << rule.text);
+    for (const bool on_host : {false, true}) {
+      const dualgemm_status_t status = on_host ? host(&args) : device(&args, nullptr);
+      INFO("actual text: " << dualgemm_last_error());
+      CHECK(std::string(dualgemm_status_name(status)) == dualgemm_status_name(rule.status));
+      CHECK(std::string(dualgemm_last_error()).find(rule.text) == 0);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("moe: fields stay where programs find them", "[host][moe][abi]") {
+  CHECK(c99_moe_permute_args_size() == sizeof(Permute));
+  CHECK(sizeof(Permute) == 72);
+  CHECK(offsetof(Permute, tokens) == 8);
+  CHECK(offsetof(Permute, experts) == 16);
+  CHECK(offsetof(Permute, topk_ids) == 24);
+  CHECK(offsetof(Permute, group_rows) == 40);
+  CHECK(offsetof(Permute, row_weight) == 64);
+  CHECK(c99_moe_combine_args_size() == sizeof(Combine));
+  CHECK(sizeof(Combine) == 88);
+  CHECK(offsetof(Combine, n) == 16);
+  CHECK(offsetof(Combine, c_dtype) == 20);
+  CHECK(offsetof(Combine, token_row) == 32);
+  CHECK(offsetof(Combine, out) == 56);
+  CHECK(offsetof(Combine, ld_out) == 80);
+}
+
+TEST_CASE("moe: nothing is looked at where there is nothing to do", "[host][moe]") {
+  Permute permute;
+  dualgemm_moe_permute_args_init(&permute);
+  permute.experts = 1;
+  Combine combine;
+  dualgemm_moe_combine_args_init(&combine);
+  for (int i = 0; i < 3; ++i) {
+    permute.tokens = combine.tokens = i == 0 ? 0 : 5;
+    permute.top_k = combine.top_k = i == 1 ? 0 : 5;
+    combine.n = i == 2 ? 0 : 5;
+    CHECK(dualgemm_moe_combine(&combine, nullptr) == kGood);
+    CHECK(dualgemm_moe_combine_host(&combine) == kGood);
+    if (i == 2) break;
+    CHECK(dualgemm_moe_permute(&permute, nullptr) == kGood);
+    CHECK(dualgemm_moe_permute_host(&permute) == kGood);
+  }
+  CHECK(dualgemm_moe_permute(nullptr, nullptr) == kNull);
+  CHECK(std::string(dualgemm_last_error()) == "args=NULL: must point to a dualgemm_moe_permute_args_t");
+  CHECK(dualgemm_moe_combine(nullptr, nullptr) == kNull);
+  dualgemm_moe_permute_args_init(nullptr);
+  dualgemm_moe_combine_args_init(nullptr);
+}
+
+TEST_CASE("moe: what permuting refuses", "[host][moe]") {
+  check<Permute>(valid_permute(),
+                 {{kValue, "flags=0x2: must be 0 or DUALGEMM_FLAG_PDL (0x1), nothing else",
+                   [](auto& a) { a.flags = DUALGEMM_FLAG_STATIC_WEIGHTS; }},
+                  {kValue, "experts=0: must be in [1, 1024]", [](auto& a) { a.experts = 0; }},
+                  {kValue, "experts=1025: must be in [1, 1024]", [](auto& a) { a.experts = 1025; }},
+                  {kValue, "reserved0=1: must be in [0, 0]", [](auto& a) { a.reserved0 = 1; }},
+                  {kValue, "tokens=-1: must not be negative", [](auto& a) { a.tokens = -1; }},
+                  {kValue, "top_k=-1: must not be negative", [](auto& a) { a.top_k = -1; }},
+                  {kValue, "tokens=65536: 4294967296 choices of top_k=65536 each, at most 2147482624",
+                   [](auto& a) { a.tokens = a.top_k = 65536; }},
+                  {kNull, "topk_ids=NULL: must not be NULL", [](auto& a) { a.topk_ids = nullptr; }},
+                  {kNull, "group_rows=NULL: must not be NULL", [](auto& a) { a.group_rows = nullptr; }},
+                  {kNull, "row_token=NULL: must not be NULL", [](auto& a) { a.row_token = nullptr; }},
+                  {kNull, "token_row=NULL: must not be NULL", [](auto& a) { a.token_row = nullptr; }},
+                  {kNull, "row_weight=NULL: must not be NULL", [](auto& a) { a.row_weight = nullptr; }},
+                  {kValue, "row_weight=0x240000000: must be NULL where topk_weights is NULL",
+                   [](auto& a) { a.topk_weights = nullptr; }},
+                  {kMisaligned, "topk_ids=0x100000002: must be 4-byte aligned",
+                   [](auto& a) { a.topk_ids = address<const int32_t>(0x1'0000'0002); }},
+                  {kMisaligned, "topk_weights=0x140000001: must be 4-byte aligned",
+                   [](auto& a) { a.topk_weights = address<const float>(0x1'4000'0001); }},
+                  {kMisaligned, "row_weight=0x240000003: must be 4-byte aligned",
+                   [](auto& a) { a.row_weight = address<float>(0x2'4000'0003); }},
+                  {kAliasing, "group_rows=0x10000009c: overlaps topk_ids=0x100000000",
+                   [](auto& a) { a.group_rows = address<int32_t>(0x1'0000'0000 + 39 * 4); }},
+                  {kAliasing, "group_rows=0x180000000: overlaps row_token=0x180000018",
+                   [](auto& a) { a.row_token = address<int32_t>(0x1'8000'0000 + 6 * 4); }},
+                  {kAliasing, "token_row=0x140000000: overlaps topk_weights=0x140000000",
+                   [](auto& a) { a.token_row = address<int32_t>(0x1'4000'0000); }},
+                  {kAliasing, "token_row=0x200000000: overlaps row_weight=0x20000009c",
+                   [](auto& a) { a.row_weight = address<float>(0x2'0000'0000 + 39 * 4); }}},
+                 dualgemm_moe_permute, dualgemm_moe_permute_host);
+}
+
+TEST_CASE("moe: what summing refuses", "[host][moe]") {
+  check<Combine>(
+      valid_combine(),
+      {{kValue, "flags=0x8: must be 0 or DUALGEMM_FLAG_PDL (0x1), nothing else",
+        [](auto& a) { a.flags = DUALGEMM_FLAG_CHECK_POINTERS; }},
+       {kValue, "c_dtype=3: must be in [0, 2]", [](auto& a) { a.c_dtype = DUALGEMM_DTYPE_NVFP4; }},
+       {kValue, "out_dtype=-1: must be in [0, 2]", [](auto& a) { a.out_dtype = -1; }},
+       {kValue, "reserved0=1: must be in [0, 0]", [](auto& a) { a.reserved0 = 1; }},
+       {kValue, "n=-8: must not be negative", [](auto& a) { a.n = -8; }},
+       {kValue, "tokens=-1: must not be negative", [](auto& a) { a.tokens = -1; }},
+       {kValue, "top_k=-1: must not be negative", [](auto& a) { a.top_k = -1; }},
+       {kValue, "tokens=65536: 4294967296 choices of top_k=65536 each",
+        [](auto& a) { a.tokens = a.top_k = 65536; }},
+       {DUALGEMM_STATUS_INVALID_SHAPE, "n=60: must be a multiple of 8", [](auto& a) { a.n = 60; }},
+       {DUALGEMM_STATUS_NOT_SUPPORTED, "n=2147483640: at most 2147482624",
+        [](auto& a) {
+          a.n = 2147483640;
+          put_far_apart(a);
+        }},
+       {DUALGEMM_STATUS_NOT_SUPPORTED, "n=2056: at most 2147482624, and so many pieces of 2048 columns",
+        [](auto& a) {
+          a.n = 2056;
+          a.tokens = 0x40000000;
+          a.top_k = 1;
+          put_far_apart(a);
+        }},
+       {kNull, "token_row=NULL: must not be NULL", [](auto& a) { a.token_row = nullptr; }},
+       {kNull, "c=NULL: must not be NULL", [](auto& a) { a.c = nullptr; }},
+       {kNull, "out=NULL: must not be NULL", [](auto& a) { a.out = nullptr; }},
+       {kValue, "ld_add=64: must be 0 where add is NULL",
+        [](auto& a) {
+          a.add = nullptr;
+          a.ld_add = 64;
+        }},
+       {kStride, "ldc=63: must be at least n=64", [](auto& a) { a.ldc = 63; }},
+       {kStride, "ldc=68: must be a multiple of 8", [](auto& a) { a.ldc = 68; }},
+       {kStride, "ld_out=66: must be a multiple of 4",
+        [](auto& a) {
+          a.out_dtype = DUALGEMM_DTYPE_FP32;
+          a.ld_out = 66;
+        }},
+       {kStride, "ld_add=-64: must be at least n=64", [](auto& a) { a.ld_add = -64; }},
+       {kMisaligned, "token_row=0x100000002: must be 4-byte aligned",
+        [](auto& a) { a.token_row = address<const int32_t>(0x1'0000'0002); }},
+       {kMisaligned, "c=0x140000008: must be 16-byte aligned", [](auto& a) { a.c = address(0x1'4000'0008); }},
+       {kMisaligned, "add=0x180000008: must be 16-byte aligned",
+        [](auto& a) { a.add = address(0x1'8000'0008); }},
+       {kMisaligned, "out=0x1c0000008: must be 16-byte aligned",
+        [](auto& a) { a.out = address(0x1'c000'0008); }},
+       {kAliasing, "out=0x140000000: overlaps c=0x140000000",
+        [](auto& a) { a.out = address(0x1'4000'0000); }},
+       {kAliasing, "out=0x1400013f0: overlaps c=0x140000000",
+        [](auto& a) { a.out = address(0x1'4000'0000 + 40 * 128 - 16); }},
+       {kAliasing, "out=0x100000090: overlaps token_row=0x100000000",
+        [](auto& a) { a.out = address(0x1'0000'0090); }},
+       {kAliasing, "out=0x180000010: overlaps add=0x180000000",
+        [](auto& a) { a.out = address(0x1'8000'0010); }},
+       {kAliasing, "out=0x180000000: overlaps add=0x180000000",
+        [](auto& a) {
+          a.out = address(0x1'8000'0000);
+          a.ld_out = 72;
+        }}},
+      dualgemm_moe_combine, dualgemm_moe_combine_host);
+  // The memory of these is not there: the rules alone look at them.
+  for (const uintptr_t out : {uintptr_t{0x1'8000'0000}, uintptr_t{0x1'4000'0000 + 40 * 128}}) {
+    Combine args = valid_combine();
+    args.out = address(out);
+    dualgemm::Combination combination;
+    CHECK(dualgemm::validate(&args, &combination) == kGood);
+  }
+}
+
+}  // namespace moe_rules_test
