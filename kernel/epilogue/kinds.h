@@ -26,8 +26,8 @@ enum class ActivationKind : int32_t {
 };
 inline constexpr int32_t kActivations = 7;
 
-// The activation of one product is C = f(g), and kNone leaves g as it is. kRelu2 is max(g, 0)^2. The numbers are
-// those of DUALGEMM_LINEAR_ACTIVATION_*.
+// The activation of one product is C = f(g), and kNone leaves g as it is. kRelu2 is max(g, 0)^2. The numbers
+// are those of DUALGEMM_LINEAR_ACTIVATION_*.
 enum class LinearActivation : int32_t {
   kNone = 0,
   kSilu = 1,

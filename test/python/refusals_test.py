@@ -58,7 +58,8 @@ def random_launch(mode, c):
     def matrix(name, rows, columns, bits, several):
         pitch = random.choice((0, -(-columns // 32) * 32 + 32 * random.choice((0, 0, 2))))
         if not pitch and columns * bits % 128: pitch = -(-columns // 32) * 32
-        fields[f"ld{name}"], aligned["out" if name == "c" else name] = pitch, 16
+        fields["ld_c_add" if name == "c_add" else f"ld{name}"] = pitch
+        aligned["out" if name == "c" else name] = 16
         stride = 128 * -(-rows * (pitch or columns) // 128) + 128 * random.randrange(2)
         if several and (rows * (pitch or columns) * bits % 128 or random.random() < 0.5):
             fields[f"batch_stride_{name}"] = stride
@@ -80,6 +81,11 @@ def random_launch(mode, c):
     for name in ("a_row_scale", "c_row_scale"): vector(name, 4, f"batch_stride_{name}", up(m), rows)
     if c in (d.DTYPE_NVFP4, d.DTYPE_FP8_E4M3): vector("c_global_scale_dev", 4, "c_global_scale_stride", 5, count > 1)
     aligned["amax_out"] = 4
+    if c_bits >= 16 and random.random() < 0.4:  # one product, with what is added to C
+        fields["products"] = 1
+        for name in ("b2", "sfb2", "d2", "bias2", "alpha2_dev"): aligned.pop(name)
+        for name in ("ldb2", "ldd2", "batch_stride_b2", "batch_stride_d2", "batch_stride_sfb2"): fields.pop(name, 0)
+        matrix("c_add", m, n, c_bits, rows)
     return fields, aligned
 
 
@@ -117,7 +123,8 @@ class Sizes(unittest.TestCase):
         for i in range(30):  # every group mode with every type of C, twice
             fields, aligned = random_launch(i % 3, i % 5)
             workspace = 1 << 47
-            given = {**dict.fromkeys(("a", "b1", "b2", "sfa", "sfb1", "sfb2", "out"), 16), **aligned}
+            second = () if "products" in fields else ("b2", "sfb2")
+            given = {**dict.fromkeys(("a", "b1", "sfa", "sfb1", "out", *second), 16), **aligned}
             if fields["c_dtype"] == d.DTYPE_NVFP4: given["sfc"] = 16
             places = {name: (i + 1) << 41 for i, name in enumerate(given)}
             for name, alignment in aligned.items():

@@ -52,7 +52,8 @@ class Activation {
 Activation activation(int32_t number, const Parameters& parameters = {},
                       Arithmetic arithmetic = Arithmetic::kFloat);
 
-// Does the same for one of DUALGEMM_LINEAR_ACTIVATION_*, of which f alone counts: a launch computes one product.
+// Does the same for one of DUALGEMM_LINEAR_ACTIVATION_*, of which f alone counts: a launch computes one
+// product.
 Activation linear_activation(int32_t number, Arithmetic arithmetic = Arithmetic::kFloat);
 
 }  // namespace ref

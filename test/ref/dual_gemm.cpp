@@ -450,7 +450,8 @@ DualGemm dual_gemm(const Operand& a, const Operand& b1, const Operand& b2, int64
   return out;
 }
 
-// The bound is that of f(g) * 1. Its product by 1 costs nothing, which is a little less than error_bound allows.
+// The bound is that of f(g) * 1. Its product by 1 costs nothing, which is a little less than error_bound
+// allows.
 DualGemm one_product(const Operand& a, const Operand& b, int64_t k, float alpha, const Activation& activation,
                      const RowsAndColumns& terms, std::span<const float> c_add, TensorCore core) {
   DualGemm out{zeros(a.rows, b.rows), std::vector<float>(static_cast<size_t>(a.rows * b.rows))};

@@ -29,7 +29,8 @@ struct Problem {
   dualgemm_dtype_t bias_dtype = DUALGEMM_DTYPE_BF16;
   ref::Parameters parameters;
   float encode = 1;  // of an FP8 or NVFP4 C
-  // One product has neither b2, sfb2, bias2 nor alpha2. Its c_add [m, n] has numbers that bf16 has; empty: none.
+  // One product has neither b2, sfb2, bias2 nor alpha2. Its c_add [m, n] has numbers that bf16 has; empty:
+  // none.
   int32_t products = 2;
   dualgemm_linear_activation_t linear_activation = DUALGEMM_LINEAR_ACTIVATION_NONE;
   std::vector<float> c_add;

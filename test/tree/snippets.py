@@ -46,7 +46,7 @@ ELSEWHERE = {
     "popcorn-cli": None,  # needs an account and a GPU of the contest's
 }
 QUOTED = {"test/sim/defects/README.md": ["test/sim/defects/defects.def", "test/sim/defects/*.cu"]}
-DRAWINGS = {"README.md": 1, "bench/README.md": 1, "host/DEBUGGING.md": 1, "host/FORMATS.md": 4, "host/GROUPS.md": 3,
+DRAWINGS = {"README.md": 1, "bench/README.md": 1, "host/DEBUGGING.md": 1, "host/FORMATS.md": 5, "host/GROUPS.md": 3,
             "host/README.md": 1, "host/SOURCES.md": 1, "kernel/README.md": 4, "test/README.md": 1,
             "test/example/checkpoint/README.md": 1, "test/sim/JUDGE.md": 2, "test/sim/README.md": 2}
 # Placeholders of the pages.

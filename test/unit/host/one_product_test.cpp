@@ -1,5 +1,5 @@
-// one_product_test.cpp -- launches with products = 1: what they take, what they refuse, and the reference in host
-// memory against the tests' own.
+// one_product_test.cpp -- launches with products = 1: what they take, what they refuse, and the reference in
+// host memory against the tests' own.
 #include <cmath>
 #include <cstring>
 #include <vector>
