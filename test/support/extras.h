@@ -86,6 +86,7 @@ inline void leave_one_product(ProblemSet& set, dualgemm_linear_activation_t acti
     p.products = 1;
     p.linear_activation = activation;
     p.bias2.clear();
+    p.parameters = {};
   }
 }
 // Numbers of both signs that every type of 16 bits has.
