@@ -44,7 +44,7 @@ GONE = DELETER(gone)
 class Tensor:
     """`memory` with a shape, strides in elements, a type and a byte offset. `live` counts capsules. Capsules of an
     `owning` one have a copy of the memory, of which nothing is left when they go."""
-    live = 0
+    live, kept = 0, []
 
     def __init__(self, memory, dtype, shape, strides=None, offset=0, versioned=True, read_only=False, owning=False):
         self.memory, self.dtype, self.shape, self.offset, self.owning = memory, dtype, tuple(shape), offset, owning
@@ -74,7 +74,7 @@ class Tensor:
                                   ctypes.addressof(arrays[0]), ctypes.addressof(arrays[1]) if self.strides else None,
                                   self.offset)
         if self.versioned: managed.major, managed.minor, managed.flags = 1, 0, int(self.read_only)
-        self.kept = (managed, arrays, memory)
+        Tensor.kept.append((managed, arrays, memory))  # a capsule may outlive the object that made it
         new = ctypes.pythonapi.PyCapsule_New
         new.argtypes, new.restype = [ctypes.c_void_p, ctypes.c_char_p, DELETER], ctypes.py_object
         return new(ctypes.addressof(managed), name, GONE)
