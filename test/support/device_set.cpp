@@ -258,7 +258,8 @@ void DeviceSet::set_one_product(const ProblemSet& set) {
   args_.alpha2_dev = nullptr;
   args_.d2 = nullptr;
   args_.ldd2 = args_.batch_stride_d2 = 0;
-  if (set.problems[0].c_add.empty()) return;
+  if (std::all_of(set.problems.begin(), set.problems.end(), [](const Problem& p) { return p.c_add.empty(); }))
+    return;  // a problem without rows has no addends
   c_add_.resize(
       static_cast<size_t>(room(set.problems.size(), stride_c_, m_ * ldc_) * bits_of(options_.dtype) / 8));
   if (!options_.add_in_place) c_add_device_.emplace(c_add_.size());
