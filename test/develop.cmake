@@ -13,7 +13,7 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 set(CMAKE_SKIP_BUILD_RPATH ON)
 
 # Much of the time of compiling is that of reading headers and of instantiating the same templates in every file.
-option(DUALGEMM_JOIN_SOURCES "compile several sources of the simulator and of the benchmark at once (unity build)" ON)
+option(DUALGEMM_JOIN_SOURCES "compile several sources of a program at once (unity build)" ON)
 # join_sources(TARGET): compiles the sources of a target in batches. Their names have to differ, those in anonymous
 # namespaces, too. A source with options of its own stays alone.
 function(join_sources target)

@@ -231,9 +231,6 @@ dualgemm_status_t check_second_absent(const dualgemm_args_t& args) {
   for (const auto& s : second)
     if (s.pointer)
       return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%p: must be NULL with products=1", s.name, s.pointer);
-  if (args.c_add && encodes(args))
-    return fail(DUALGEMM_STATUS_INVALID_VALUE, "c_add=%p: must be NULL with c_dtype=%" PRId32 " (%s)",
-                args.c_add, args.c_dtype, dtype_name(args.c_dtype));
   return kOk;
 }
 
@@ -267,9 +264,12 @@ dualgemm_status_t check_pointers_present(const Problem& problem) {
   if (!problem.grouped() && args.group_rows)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "group_rows=%p: must be NULL without a group_mode",
                 static_cast<const void*>(args.group_rows));
-  if (problem.products == 1) return check_second_absent(args);
-  if (args.c_add)
+  if (args.c_add && of_two_products(args))
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "c_add=%p: must be NULL unless products is 1", args.c_add);
+  if (args.c_add && encodes(args))
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "c_add=%p: must be NULL with c_dtype=%" PRId32 " (%s)",
+                args.c_add, args.c_dtype, dtype_name(args.c_dtype));
+  if (!of_two_products(args)) return check_second_absent(args);
   if (!args.d1 != !args.d2)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "d1=%s, d2=%s: set both or none", pointer_text(args.d1).get(),
                 pointer_text(args.d2).get());

@@ -4,7 +4,6 @@
 
 #include "kernel/convert/elements.cuh"
 #include "kernel/convert/moe_params.h"
-#include "kernel/convert/params.h"
 #include "ptx/global.cuh"
 #include "ptx/sync.cuh"
 
@@ -67,7 +66,7 @@ __global__ void __launch_bounds__(kConvertThreads, kPermuteCtas)
     before = __reduce_add_sync(0xffffffff, before);
     own = __reduce_add_sync(0xffffffff, own);
     if (thread % 32 == 0) before_of[warp] = before, own_of[warp] = own;
-    __syncthreads();
+    __syncthreads();  // the counts of all warps are written before any is read
     int32_t first = 0, all = 0, of_warps_before = 0;
 #pragma unroll
     for (int i = 0; i < kWarps; ++i) {
@@ -75,7 +74,7 @@ __global__ void __launch_bounds__(kConvertThreads, kPermuteCtas)
       all += own_of[i];
       if (i < warp) of_warps_before += own_of[i];
     }
-    __syncthreads();  // the next expert writes them again
+    __syncthreads();  // all have read them before the next expert's are written
     write_rows(p, choices, expert, first + of_warps_before);
     if (thread == 0) p.group_rows[expert] = first;
     if (expert != p.experts - 1) continue;
@@ -131,7 +130,6 @@ DUALGEMM_DEVICE void sum_rows(const CombineParams& p, int32_t token, int32_t col
 template <class C, class Out>
 __global__ void __launch_bounds__(kConvertThreads, kCombineCtas)
     combine_kernel(const __grid_constant__ CombineParams p) {
-  static_assert(kCombinePiece == kConvertThreads * kCombineColumns);
   // The kernel that precedes may write c and token_row, and read out.
   ptx::griddepcontrol_wait();
   ptx::griddepcontrol_launch_dependents();

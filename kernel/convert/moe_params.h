@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernel/convert/params.h"
+
 namespace dualgemm {
 
 // From the experts that each token has chosen to the rows of the experts.
@@ -37,8 +39,8 @@ using CombineKernel = void (*)(CombineParams);
 
 // This many CTAs of each kind fit on an SM. They have the threads of all conversions.
 inline constexpr int32_t kPermuteCtas = 4, kCombineCtas = 4;
-// Columns that a thread sums, and that a CTA does.
-inline constexpr int32_t kCombineColumns = 8, kCombinePiece = 2048;
+// Columns that a thread sums, of 16 bits as many as 16 bytes have, and that a CTA does.
+inline constexpr int32_t kCombineColumns = 8, kCombinePiece = kCombineColumns * kConvertThreads;
 
 extern const PermuteKernel kPermuteKernel;
 // By the first index: c is bf16, fp16 or fp32, in the order of CType; by the second: out.

@@ -58,17 +58,17 @@ void launch_copies(const std::vector<Buffer>& to, const std::vector<Buffer>& fro
   check_cuda(cudaLaunchKernelEx(&launch.config(), copy_late, copies), "cudaLaunchKernelEx");
 }
 
-std::vector<Buffer> weights_of(const dualgemm_args_t& args, const ProblemSet& set) {
-  const Problem& p = set.problems[0];
-  return {{"b1", args.b1, p.b1.size()},
-          {"b2", args.b2, p.b2.size()},
-          {"sfb1", args.sfb1, p.sfb1.size()},
-          {"sfb2", args.sfb2, p.sfb2.size()}};
-}
-
 std::vector<Buffer> given_of(std::vector<Buffer> all) {
   std::erase_if(all, [](const Buffer& buffer) { return buffer.data == nullptr; });
   return all;
+}
+
+std::vector<Buffer> weights_of(const dualgemm_args_t& args, const ProblemSet& set) {
+  const Problem& p = set.problems[0];
+  return given_of({{"b1", args.b1, p.b1.size()},
+                   {"b2", args.b2, p.b2.size()},
+                   {"sfb1", args.sfb1, p.sfb1.size()},
+                   {"sfb2", args.sfb2, p.sfb2.size()}});
 }
 
 // Returns everything else that a plain launch reads.
@@ -85,7 +85,10 @@ std::vector<Buffer> inputs_of(const dualgemm_args_t& args, const ProblemSet& set
 std::vector<Buffer> general_inputs_of(const dualgemm_args_t& args, const ProblemSet& set) {
   const size_t row_factors = static_cast<size_t>(set.problems[0].m) * sizeof(float);
   const size_t bias = static_cast<size_t>(set.n) * (args.bias_dtype == DUALGEMM_DTYPE_FP32 ? 4 : 2);
-  return given_of({{"a_row_scale", args.a_row_scale, row_factors},
+  const size_t c =
+      static_cast<size_t>(set.m) * set.n * bits_of(static_cast<dualgemm_dtype_t>(args.c_dtype)) / 8;
+  return given_of({{"c_add", args.c_add, c},
+                   {"a_row_scale", args.a_row_scale, row_factors},
                    {"c_row_scale", args.c_row_scale, row_factors},
                    {"bias1", args.bias1, bias},
                    {"bias2", args.bias2, bias},
@@ -245,6 +248,33 @@ TEST_CASE("with PDL the grids of a chain run together as they run one after the 
       }
     }
   }
+}
+
+TEST_CASE("one product: with PDL nothing is touched before the preceding kernel has ended", "[pdl][one]") {
+  std::vector<NamedInstance> all = one_product_instances();
+  std::erase_if(all, [](const NamedInstance& x) { return x.info.grouped != 0; });
+  for (const NamedInstance& instance : in_turn(all)) DYNAMIC_SECTION(instance.name) {
+      ProblemSet set = dense_set(instance);
+      SetOptions options = use_all_of(instance, set);
+      leave_one_product(set, DUALGEMM_LINEAR_ACTIVATION_NONE);
+      const bool adds = instance.dtype != DUALGEMM_DTYPE_NVFP4 && instance.dtype != DUALGEMM_DTYPE_FP8_E4M3;
+      if (instance.info.general != 0 && adds) give_c_add(set, 3);
+      options.flags = DUALGEMM_FLAG_PDL;
+      DeviceSet device(set, options);
+      std::vector<Buffer> inputs = inputs_of(device.args(), set);
+      for (const Buffer& buffer : weights_of(device.args(), set)) inputs.push_back(buffer);
+      CHECK(findings_of_chain(device, set, options, inputs) == "");
+      if (instance.info.general != 0) {
+        CHECK(findings_of_chain(device, set, options, general_inputs_of(device.args(), set)) == "");
+        continue;
+      }
+      // A preceding kernel that writes the weights breaks the promise that they are static.
+      options.flags |= DUALGEMM_FLAG_STATIC_WEIGHTS;
+      DeviceSet early(set, options);
+      const std::string found = findings_of_chain(early, set, options, weights_of(early.args(), set));
+      INFO(found);
+      CHECK(found.find("race") != std::string::npos);
+    }
 }
 
 TEST_CASE("the flags of programmatic launches survive a capture into a graph", "[pdl]") {

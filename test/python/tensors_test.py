@@ -108,6 +108,15 @@ class Launches(unittest.TestCase):
         p.launch()
         for name in ("d1", "d2"): self.assertEqual(p.fields[name].bytes(), fields[name].bytes())
 
+    def test_one_product(self):
+        p = Problem(c=FP32)
+        d.launch_linear(p.a, p.b[0], p.sfa, p.sfb[0], p.out, 0.5, linear_activation=d.LINEAR_ACTIVATION_RELU2)
+        a, b, sfa, sfb, out = (t.copied() for t in (p.a, p.b[0], p.sfa, p.sfb[0], p.out))
+        d.reference_host(a, b, None, sfa, sfb, None, out, 0.5, products=1,
+                         linear_activation=d.LINEAR_ACTIVATION_RELU2)
+        self.assertEqual(p.out.bytes(), out.bytes())
+        self.assertGreater(len(set(out.bytes())), 2)
+
     def test_an_a_of_16_bits(self):
         """Its type is that of the tensor. The numbers that A has in NVFP4 give the same result; a B200 takes none."""
         m, k, numbers = 24, 128, (0, 0.5, 1, 1.5, 2, 3, 4, 6)

@@ -47,6 +47,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <span>
 #include <stdexcept>
 #include <string>
 
@@ -155,6 +156,12 @@ double none_rounding(double, const Parameters&) { return 0; }
 double relu2_f(double x, const Parameters&) { return x < 0 ? 0 : x * x; }
 double relu2_slope(double x, double dx, const Parameters&) { return x + dx < 0 ? 0 : 2 * (x + dx); }
 
+const Formula* formula(std::span<const Formula> all, int32_t number) {
+  for (const Formula& one : all)
+    if (one.number == number) return &one;
+  throw std::invalid_argument("there is no reference of activation " + std::to_string(number));
+}
+
 // With the default parameters f of SWIGLU is that of SILU.
 constexpr Formula kLinearFormulas[] = {
     {0, none_f, none_slope, none_rounding, linear, linear_slope},
@@ -168,15 +175,11 @@ constexpr Formula kLinearFormulas[] = {
 }  // namespace
 
 Activation activation(int32_t number, const Parameters& parameters, Arithmetic arithmetic) {
-  for (const Formula& formula : kFormulas)
-    if (formula.number == number) return {&formula, parameters, arithmetic};
-  throw std::invalid_argument("there is no reference of activation " + std::to_string(number));
+  return {formula(kFormulas, number), parameters, arithmetic};
 }
 
 Activation linear_activation(int32_t number, Arithmetic arithmetic) {
-  for (const Formula& formula : kLinearFormulas)
-    if (formula.number == number) return {&formula, {}, arithmetic};
-  throw std::invalid_argument("there is no reference of linear activation " + std::to_string(number));
+  return {formula(kLinearFormulas, number), {}, arithmetic};
 }
 
 }  // namespace ref
