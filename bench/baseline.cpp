@@ -25,15 +25,22 @@ uint32_t alignment_of(const Shape& s, const BaselineWay& way) {
   if (way.gemms == 2) alignment = std::gcd(std::gcd(alignment, weights), 2 * int64_t{s.n});
   const int64_t rows = s.grouped() ? 1 : s.m;  // a group begins at any row
   if (s.problems() > 1)
-    for (const int64_t distance : {2 * rows * s.k, 2 * weights, 4 * rows * s.n})
+    for (const int64_t distance : {2 * rows * s.k, s.products * weights, 2 * rows * s.columns()})
       alignment = std::gcd(alignment, distance);
   return static_cast<uint32_t>(alignment);
 }
 
+// Whether the way's products are fp16, else bf16: those of NVFP4 operands are, if they are no C themselves,
+// bf16, others are what their operands are.
+bool to_fp16(const BaselineWay& way, dualgemm_dtype_t c_dtype) {
+  return way.into_c ? c_dtype == DUALGEMM_DTYPE_FP16 : way.format == OperandFormat::kFp16;
+}
+
 // A single problem, the problems of a batch, or one group with `rows` rows.
-ProductShape product_shape(const Shape& s, const BaselineWay& way, int32_t rows) {
-  const int64_t pitch = 2 * int64_t{s.n};
-  ProductShape out{way.format, rows, way.gemms == 1 ? 2 * s.n : s.n, s.k, pitch, alignment_of(s, way)};
+ProductShape product_shape(const Shape& s, const BaselineWay& way, dualgemm_dtype_t c_dtype, int32_t rows) {
+  const int64_t pitch = s.columns();
+  const auto columns = static_cast<int32_t>(way.gemms == 1 ? pitch : s.n);
+  ProductShape out{way.format, to_fp16(way, c_dtype), rows, columns, s.k, pitch, alignment_of(s, way)};
   out.batch = s.batch;
   out.a_stride = int64_t{rows} * s.k;
   out.b_stride = pitch * s.k;
@@ -41,10 +48,11 @@ ProductShape product_shape(const Shape& s, const BaselineWay& way, int32_t rows)
   return out;
 }
 
-// One call of cuBLASLt: its product, and where its operands begin, in bytes.
+// One call of cuBLASLt: its product, where its operands begin, in bytes, and the alpha of a C.
 struct Multiplication {
   Product* product;
   int64_t a = 0, b = 0, b_scales = 0, d = 0;
+  float alpha = 1;
 };
 
 // Streams that begin where a stream is and that it waits for.
@@ -102,7 +110,7 @@ class Computation {
         way_(way),
         operands_(std::move(operands)),
         streams_(way.streams),
-        products_(count(workload.input_set(0).rows() * 2 * shape_.n)),
+        products_(way.into_c ? 0 : count(workload.input_set(0).rows() * shape_.columns())),
         workspace_(count(way.streams) * Product::kWorkspaceBytes) {
     if (way.grouped) {
       grouped_.emplace(library, workload, way.format, *operands_, products_.data());
@@ -111,7 +119,7 @@ class Computation {
     const int64_t codes = int64_t{shape_.n} * shape_.k;
     const int64_t weights = way.format == OperandFormat::kNvfp4 ? codes / 2 : 2 * codes;
     const auto product = [&](int32_t rows) {
-      return &of_rows_.try_emplace(rows, library, product_shape(shape_, way, rows)).first->second;
+      return &of_rows_.try_emplace(rows, library, product_shape(shape_, way, dtype_, rows)).first->second;
     };
     if (!shape_.grouped()) {
       calls_.push_back({product(shape_.m)});
@@ -121,9 +129,10 @@ class Computation {
     }
     for (int32_t group = 0; shape_.grouped() && group < shape_.problems(); ++group) {
       if (shape_.rows(group) == 0) continue;
-      const int64_t row = workload.input_set(0).place(group).row;
-      calls_.push_back(
-          {product(shape_.rows(group)), 2 * row * shape_.k, 2 * weights * group, 0, 4 * row * shape_.n});
+      const Place& place = workload.input_set(0).place(group);
+      calls_.push_back({product(shape_.rows(group)), 2 * place.row * shape_.k,
+                        shape_.products * weights * group, 0, 2 * place.row * shape_.columns(),
+                        way.into_c ? place.alpha1 : 1.0f});
     }
   }
 
@@ -132,14 +141,14 @@ class Computation {
   // Computes the products of all calls, or of those whose product `only` is.
   void multiply(const dualgemm_args_t& args, cudaStream_t stream, const Product* only = nullptr) const {
     const Operands& x = operands_->of(args.c);
-    auto* const products = reinterpret_cast<uint8_t*>(products_.data());
+    void* const to = way_.into_c ? args.c : products_.data();
     streams_.begin(stream);
     for (size_t i = 0; i < calls_.size(); ++i) {
       const Multiplication& call = calls_[i];
       if (only != nullptr && call.product != only) continue;
       const uint8_t* const scales = x.b_scales.size() > 0 ? x.b_scales.data() + call.b_scales : nullptr;
       lt::check(call.product->launch({static_cast<const uint8_t*>(x.a) + call.a, x.b.data() + call.b,
-                                      products + call.d, x.a_scales, scales},
+                                      static_cast<uint8_t*>(to) + call.d, x.a_scales, scales, call.alpha},
                                      workspace_.data() + i % count(way_.streams) * Product::kWorkspaceBytes,
                                      streams_.of(i, stream)),
                 "cublasLtMatmul");
@@ -151,10 +160,10 @@ class Computation {
     if (grouped_)
       lt::check(grouped_->launch(args.c, workspace_.data(), stream), "cublasGemmGroupedBatchedEx");
     else multiply(args, stream);
-    const Products products{products_.data(),      products_.data() + args.n, 2 * int64_t{args.n},
-                            dtype_of(way_.format), args.alpha1_dev,           args.alpha2_dev};
-    check_cuda(launch_activation(products, {args.m, args.n, shape_.problems(), shape_.mode, args.group_rows},
-                                 args.c, dtype_, stream),
+    if (way_.into_c) return;
+    check_cuda(launch_activation(products_of(args, products_.data(), dtype_of(way_.format)),
+                                 {args.m, args.n, shape_.problems(), shape_.mode, args.group_rows}, args.c,
+                                 dtype_, stream),
                "activation");
   }
 
@@ -166,7 +175,7 @@ class Computation {
   SideStreams streams_;
   std::map<int32_t, Product> of_rows_;
   std::vector<Multiplication> calls_;
-  DeviceArray<uint16_t> products_;         // gate and up of a row, side by side; every launch writes them
+  DeviceArray<uint16_t> products_;         // those of a row side by side; every launch writes them
   DeviceArray<uint8_t> workspace_;         // of each stream
   std::optional<GroupedProduct> grouped_;  // in place of the calls
 };
@@ -202,7 +211,9 @@ Launch prepare(const lt::Library& library, Workload* workload, const BaselineWay
   const Launch launch = [computation](const dualgemm_args_t& args, cudaStream_t stream) {
     computation->launch(args, stream);
   };
-  const Rounding rounding = products_are_fp16(way.format) ? Rounding::kFp16Products : Rounding::kBf16Products;
+  const Rounding rounding = way.into_c                                 ? Rounding::kAnyOrder
+                            : to_fp16(way, workload->epilogue().dtype) ? Rounding::kFp16Products
+                                                                       : Rounding::kBf16Products;
   if (const std::string wrong = workload->verify(samples, launch, rounding); !wrong.empty())
     throw std::runtime_error("wrong: " + wrong);
   if (way.grouped) workload->time_graph({launch}, 1);  // throws where it cannot lie in a CUDA graph
@@ -224,27 +235,34 @@ std::vector<BaselineWay> baseline_ways(const lt::Library* library, const Shape& 
     *why_none = why;
     return std::vector<BaselineWay>{};
   };
-  if (epilogue.activation != DUALGEMM_ACTIVATION_SWIGLU ||
+  if ((shape.products == 2 && epilogue.activation != DUALGEMM_ACTIVATION_SWIGLU) ||
       (epilogue.dtype != DUALGEMM_DTYPE_FP16 && epilogue.dtype != DUALGEMM_DTYPE_BF16))
-    return none("the baseline computes SWIGLU to fp16 or bf16");
+    return none("the baseline computes SWIGLU, or one product, to fp16 or bf16");
   if (shape.n % 8 != 0) return none("the baseline takes N in multiples of 8");
   if (device.cc_major < 9) return none("the baseline runs on compute capability 9.0 and newer");
   if (library == nullptr) return none("no cuBLASLt (libcublasLt.so.13 or .12 on the library path)");
   std::vector<BaselineWay> ways;
+  // One call for the problems of a batch has one alpha, and a kernel gives each its own.
+  const bool plain = shape.products == 1 && epilogue.linear_activation == DUALGEMM_LINEAR_ACTIVATION_NONE &&
+                     shape.batch == 1;
   if (shape.grouped()) {
     // The weights of all groups in 16 bits fill much of the memory: there is room for one type.
     const dualgemm_dtype_t type = shape.packed_a() ? epilogue.dtype : shape.a_dtype;
     const OperandFormat format = type == DUALGEMM_DTYPE_FP16 ? OperandFormat::kFp16 : OperandFormat::kBf16;
-    for (const int streams : {1, 4}) ways.push_back({format, 1, streams});
-    if (library->blas != nullptr) ways.push_back({format, 1, 1, true});
+    const bool into_c = plain && type == epilogue.dtype;
+    for (const int streams : {1, 4}) ways.push_back({format, 1, streams, false, into_c});
+    if (library->blas != nullptr) ways.push_back({format, 1, 1, true, into_c});
     return ways;
   }
-  for (const OperandFormat format : {OperandFormat::kFp16, OperandFormat::kBf16})
-    if (shape.packed_a() || dtype_of(format) == shape.a_dtype)
-      for (const int gemms : {1, 2}) ways.push_back({format, gemms});
+  for (const OperandFormat format : {OperandFormat::kFp16, OperandFormat::kBf16}) {
+    const bool into_c = plain && dtype_of(format) == epilogue.dtype;
+    if (shape.packed_a() ? plain && !into_c : dtype_of(format) != shape.a_dtype) continue;
+    for (int gemms = 1; gemms <= shape.products; ++gemms) ways.push_back({format, gemms, 1, false, into_c});
+  }
   if (shape.packed_a() && device.cc_major >= 10 && library->version() >= lt::kFirstWithNvfp4 &&
       shape.batch == 1 && shape.n % 128 == 0)
-    for (const int gemms : {1, 2}) ways.push_back({OperandFormat::kNvfp4, gemms});
+    for (int gemms = 1; gemms <= shape.products; ++gemms)
+      ways.push_back({OperandFormat::kNvfp4, gemms, 1, false, plain});
   return ways;
 }
 

@@ -1,5 +1,5 @@
 // baseline.h -- what a program does that has no fused kernel: cuBLASLt multiplies, and a kernel computes
-// the activation of the products in memory. It gets the numbers of the library's own operands, and is
+// the activation of the products in memory, if there is one. It gets the numbers of the library's own operands, and is
 // verified and timed by the same methods. README.md describes it.
 #pragma once
 
@@ -13,13 +13,15 @@
 
 namespace bench {
 
-// One way to compute the whole: both products in one GEMM whose weights are B1 above B2, or in one each.
-// Groups have such a GEMM each, one after the other, spread over several streams, or all in one call.
+// One way to compute the whole: all products in one GEMM, of two products with the weights B1 above B2, or in
+// one each. Groups have such a GEMM each, one after the other, spread over several streams, or all in one
+// call.
 struct BaselineWay {
   OperandFormat format;
   int gemms;
   int streams = 1;
   bool grouped = false;
+  bool into_c = false;  // the GEMM of one product writes C, and no kernel follows
 
   // Returns "fp16, 1 GEMM", "fp16, 1 GEMM, 4 streams" or "fp16, grouped GEMM".
   std::string text() const;

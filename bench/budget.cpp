@@ -44,11 +44,14 @@ dualgemm_args_t sizes_of(const Shape& shape, const Epilogue& epilogue) {
   args.m = shape.m;
   args.n = shape.n;
   args.k = shape.k;
-  args.lda = args.ldb1 = args.ldb2 = ceil_div(shape.k, 32) * 32;
+  args.lda = args.ldb1 = ceil_div(shape.k, 32) * 32;
+  args.products = shape.products;
+  if (shape.products == 2) args.ldb2 = args.ldb1;
   args.ldc = epilogue.pitch(shape.n);
   args.a_dtype = shape.a_dtype;
   args.c_dtype = epilogue.dtype;
-  args.activation = epilogue.activation;
+  if (shape.products == 2) args.activation = epilogue.activation;
+  else args.linear_activation = epilogue.linear_activation;
   if (shape.grouped()) {
     args.group_mode = shape.mode;
     args.groups = shape.problems();
@@ -66,6 +69,7 @@ dualgemm_args_t described_args(const Shape& shape, const Epilogue& epilogue) {
     *input = reinterpret_cast<const void*>(address += uintptr_t{1} << 40);
   args.c = reinterpret_cast<void*>(address += uintptr_t{1} << 40);
   if (!shape.packed_a()) args.sfa = nullptr;
+  if (shape.products == 1) args.b2 = args.sfb2 = nullptr;
   args.workspace = reinterpret_cast<void*>(uintptr_t{1} << 56);  // behind the largest C
   args.workspace_size = kMuchWorkspace;
   if (args.c_dtype == DUALGEMM_DTYPE_NVFP4)
@@ -81,7 +85,7 @@ Budget budget_of(const Shape& shape, const Epilogue& epilogue, const dualgemm_de
   b.instance = &chosen(args, device);
   const dualgemm::Plan& plan = b.instance->plan;
   const dualgemm::TilePlan& tile = plan.tile;
-  const int64_t weight_bytes = 2 * (int64_t{shape.n} * shape.k / 2 + sf_bytes(shape.n, shape.k));
+  const int64_t weight_bytes = shape.products * (int64_t{shape.n} * shape.k / 2 + sf_bytes(shape.n, shape.k));
   for (int32_t problem = 0; problem < shape.problems(); ++problem) {
     const int32_t rows = shape.rows(problem);
     if (rows == 0) continue;
@@ -108,9 +112,9 @@ Budget budget_of(const Shape& shape, const Epilogue& epilogue, const dualgemm_de
   const int64_t skipped = all_k_tiles * plan.mma.steps - ceil_div(shape.k, step_k);
   const bool last_counts = tile.split_k == 1 || all_k_tiles % tile.split_k == 1;
   const int64_t steps = k_tiles * plan.mma.steps - (last_counts ? skipped : 0);
-  const int64_t step_flops = 2ll * tile.m * 2 * tile.n * step_k / plan.mma.cta_group;
+  const int64_t step_flops = 2ll * tile.m * plan.mma.products * tile.n * step_k / plan.mma.cta_group;
   b.tensor_clocks = b.tiles_per_sm * steps * step_flops / tensor_rate(device).flops_per_clock;
-  b.flops = 4.0 * static_cast<double>(shape.rows()) * shape.n * shape.k;
+  b.flops = shape.flops();
   return b;
 }
 

@@ -20,7 +20,7 @@ struct Budget {
   int64_t dram_bytes;     // every input once, C and its factors once; of groups those that have rows
   int64_t fill_bytes;     // into the shared memory of the busiest SM
   int64_t tensor_clocks;  // of the busiest SM, were its tensor core never idle
-  double flops;           // 2 GEMMs, 2 operations per multiply-add, padding not counted
+  double flops;           // of the shape
 };
 
 // One SM's tensor cores do this many operations per clock, with the operands that the kernel gives them:

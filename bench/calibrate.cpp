@@ -174,9 +174,10 @@ std::string calibration(const nlohmann::json& report) {
   const CostConstants before = dualgemm::cost_table(dualgemm::Arch::kSm90).constants;
   const CostConstants after = fit(problems, machine, before);
   std::string out =
-      fmt::format("{}, driver {}, {}: {} problems\n", device.at("name").get<std::string>(),
+      fmt::format("{}, driver {}, {}: {} problems{}\n", device.at("name").get<std::string>(),
                   device.at("driver").is_null() ? "unknown" : device.at("driver").get<std::string>(),
-                  report.at("date").get<std::string>(), problems.size());
+                  report.at("date").get<std::string>(), problems.size(),
+                  report.value("products", 2) == 1 ? " of one product" : "");
   out += "before: " + distance_text(distance(problems, machine, before)) + "\n";
   out += "after:  " + distance_text(distance(problems, machine, after)) + "\n" +
          bad_choices(problems, machine, after);

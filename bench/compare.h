@@ -11,7 +11,7 @@ namespace bench {
 nlohmann::json read_report(const std::string& path);
 
 // Throws std::runtime_error unless the times of both reports mean the same: all measured or all modelled, of
-// the same type of C and the same activation.
+// the same type of C, the same number of products and the same activation.
 void check_comparable(const nlohmann::json& old_report, const nlohmann::json& new_report);
 
 // Returns a table of the old time, the new one, and their ratio, and a note where the reports are of

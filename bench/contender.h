@@ -14,7 +14,8 @@ extern "C" {
 typedef struct {
   int32_t m, n, k;
   const void* a; /* fp16 [m, k] */
-  const void* b; /* fp16 [2 n, k]: the weights of the gate above those of the other product */
+  const void* b; /* fp16 [products n, k]: of two the weights of the gate above those of the other product */
+  int32_t products; /* 2, or 1 */
 } contender_problem;
 
 /* The name in tables and reports. */
@@ -28,11 +29,14 @@ int contender_is_exact(void);
    take this shape, or has no memory. The operands live longer. This is not timed. */
 void* contender_create(const contender_problem* problem);
 
-/* Writes the products, fp16 [m, 2 n], gate left of the other one; the activation is the benchmark's. `stream`
-   is a cudaStream_t, which may be captured into a graph. Returns 0, or what went wrong. */
+/* Writes the products, fp16 [m, products n], gate left of the other one; the activation is the benchmark's.
+   `stream` is a cudaStream_t, which may be captured into a graph. Returns 0, or what went wrong. */
 int contender_multiply(void* created, void* products, void* stream);
 
 void contender_destroy(void* created);
+
+/* Optional: 1 where contender_create looks at `products`. Without it no problem of one product comes. */
+int contender_takes_one_product(void);
 
 #ifdef __cplusplus
 }

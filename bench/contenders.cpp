@@ -23,11 +23,13 @@ class Created {
         shape_(workload.shape()),
         dtype_(workload.epilogue().dtype),
         operands_(std::move(operands)),
-        products_(static_cast<size_t>(shape_.m) * 2 * static_cast<size_t>(shape_.n)) {
+        into_c_(shape_.products == 1 && dtype_ == DUALGEMM_DTYPE_FP16 &&
+                workload.epilogue().linear_activation == DUALGEMM_LINEAR_ACTIVATION_NONE),
+        products_(into_c_ ? 0 : count(shape_.m * shape_.columns())) {
     for (int i = 0; i < workload.input_sets(); ++i) {
       const Operands& x = operands_->of(workload.input_set(i).args().c);
       if (of_.contains(&x)) continue;
-      const contender_problem problem{shape_.m, shape_.n, shape_.k, x.a, x.b.data()};
+      const contender_problem problem{shape_.m, shape_.n, shape_.k, x.a, x.b.data(), shape_.products};
       void* const created = functions_.create(&problem);
       if (created == nullptr) {
         destroy();
@@ -42,12 +44,15 @@ class Created {
   Created& operator=(const Created&) = delete;
 
   void launch(const dualgemm_args_t& args, cudaStream_t stream) const {
-    const int status = functions_.multiply(of_.at(&operands_->of(args.c)), products_.data(), stream);
+    void* const products = into_c_ ? args.c : products_.data();
+    const int status = functions_.multiply(of_.at(&operands_->of(args.c)), products, stream);
     if (status != 0) throw std::runtime_error("contender_multiply returned " + std::to_string(status));
-    const Products products{products_.data(),    products_.data() + args.n, 2 * int64_t{args.n},
-                            DUALGEMM_DTYPE_FP16, args.alpha1_dev,           args.alpha2_dev};
-    check_cuda(launch_activation(products, {args.m, args.n}, args.c, dtype_, stream), "activation");
+    if (into_c_) return;
+    check_cuda(launch_activation(products_of(args, products, DUALGEMM_DTYPE_FP16), {args.m, args.n}, args.c,
+                                 dtype_, stream),
+               "activation");
   }
+  bool into_c() const { return into_c_; }
 
  private:
   void destroy() {
@@ -59,6 +64,7 @@ class Created {
   Shape shape_;
   dualgemm_dtype_t dtype_;
   std::shared_ptr<const OperandSets> operands_;
+  bool into_c_;                     // the products are C
   DeviceArray<uint16_t> products_;  // every launch writes them
   std::unordered_map<const Operands*, void*> of_;
 };
@@ -68,16 +74,19 @@ Launch prepare(const ContenderFunctions& functions, Workload* workload, SharedOp
   const Shape& shape = workload->shape();
   const Epilogue& epilogue = workload->epilogue();
   if (shape.grouped() || shape.batch > 1) throw std::runtime_error("contenders take one problem");
-  if (epilogue.activation != DUALGEMM_ACTIVATION_SWIGLU ||
+  if ((shape.products == 2 && epilogue.activation != DUALGEMM_ACTIVATION_SWIGLU) ||
       (epilogue.dtype != DUALGEMM_DTYPE_FP16 && epilogue.dtype != DUALGEMM_DTYPE_BF16))
-    throw std::runtime_error("contenders compute SWIGLU to fp16 or bf16");
+    throw std::runtime_error("contenders compute SWIGLU, or one product, to fp16 or bf16");
+  if (shape.products == 1 && (functions.takes_one_product == nullptr || functions.takes_one_product() == 0))
+    throw std::runtime_error("takes two products");
   if (shape.a_dtype == DUALGEMM_DTYPE_BF16) throw std::runtime_error("contenders take their A in fp16");
   const auto created = std::make_shared<Created>(functions, *workload, operands->in(OperandFormat::kFp16));
   const Launch launch = [created](const dualgemm_args_t& args, cudaStream_t stream) {
     created->launch(args, stream);
   };
+  const Rounding rounding = created->into_c() ? Rounding::kAnyOrder : Rounding::kFp16Products;
   if (exact)
-    if (const std::string wrong = workload->verify(samples, launch, Rounding::kFp16Products); !wrong.empty())
+    if (const std::string wrong = workload->verify(samples, launch, rounding); !wrong.empty())
       throw std::runtime_error("wrong: " + wrong);
   return launch;
 }
@@ -97,6 +106,8 @@ ContenderFunctions load_contender(const std::string& path) {
   find(&out.create, "contender_create");
   find(&out.multiply, "contender_multiply");
   find(&out.destroy, "contender_destroy");
+  out.takes_one_product =
+      reinterpret_cast<decltype(out.takes_one_product)>(dlsym(library, "contender_takes_one_product"));
   return out;
 }
 

@@ -17,6 +17,7 @@ struct ContenderFunctions {
   decltype(&contender_create) create = nullptr;
   decltype(&contender_multiply) multiply = nullptr;
   decltype(&contender_destroy) destroy = nullptr;
+  decltype(&contender_takes_one_product) takes_one_product = nullptr;  // optional
 };
 
 // Throws std::runtime_error where the file is none, or lacks a function.

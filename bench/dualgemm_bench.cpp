@@ -63,11 +63,13 @@ auto number_of(const List& list, const std::string& name) {
 struct Options {
   std::vector<std::string> suites{"contest"}, shapes;
   std::vector<std::string> contenders;
-  std::string a_dtype = "nvfp4", dtype = "fp16", activation = "SWIGLU", json_path, compare_path,
-              calibrate_path, ablation;
+  std::vector<int32_t> rows;
+  int32_t products = 0;  // 0: those of the suites
+  std::string a_dtype = "nvfp4", dtype = "fp16", activation = "SWIGLU", linear_activation = "NONE", json_path,
+              compare_path, calibrate_path, ablation;
   int repeats = 20, input_sets = 50, samples = 1000;
   bool verify_only = false, baseline_only = false, instances = false, model = false, cube = false,
-       errors = false, every_instance = false;
+       errors = false, every_instance = false, suites_only = false;
 };
 
 std::vector<bench::Shape> named_shapes(const Options& options) {
@@ -81,13 +83,40 @@ std::vector<bench::Shape> named_shapes(const Options& options) {
     if (suite == all.end()) throw std::runtime_error("unknown suite " + name);
     out.insert(out.end(), suite->shapes.begin(), suite->shapes.end());
   }
+  const auto other = [&](const bench::Shape& shape) { return shape.products != out.front().products; };
+  if (options.products == 0 && std::any_of(out.begin(), out.end(), other))
+    throw std::runtime_error("--suite: some have one product, others two: --products says what is run");
   return out;
 }
 
 std::vector<bench::Shape> chosen_shapes(const Options& options) {
   std::vector<bench::Shape> out = named_shapes(options);
-  for (bench::Shape& shape : out) shape.a_dtype = number_of(kTypesOfA, options.a_dtype);
-  return out;
+  for (bench::Shape& shape : out) {
+    shape.a_dtype = number_of(kTypesOfA, options.a_dtype);
+    if (options.products != 0) shape.products = options.products;
+  }
+  return options.rows.empty() ? out : bench::with_rows(out, options.rows);
+}
+
+// Returns what the options say of the products, or refuses what belongs to another number of them.
+bench::Epilogue chosen_epilogue(const Options& options, int32_t products) {
+  if (products == 1 && options.activation != "SWIGLU")
+    throw std::runtime_error("--activation " + options.activation +
+                             ": of two products; one takes --linear-activation");
+  if (products == 2 && options.linear_activation != "NONE")
+    throw std::runtime_error("--linear-activation " + options.linear_activation +
+                             ": of one product; two take --activation");
+  return {number_of(kTypes, options.dtype), number_of(bench::kActivations, options.activation),
+          number_of(bench::kLinearActivations, options.linear_activation)};
+}
+
+// Prints what --suite takes, and how many problems each has.
+void print_suites() {
+  const bench::Table table({{"suite", 9, true}, {"problems", 8}, {"products", 8}, {"", 68, true}});
+  fmt::print("{}", table.heading());
+  for (const bench::Suite& suite : bench::suites())
+    fmt::print("{}", table.line({suite.name, std::to_string(suite.shapes.size()),
+                                 std::to_string(suite.shapes.front().products), suite.what}));
 }
 
 // Where the program runs, and what it can do there.
@@ -130,8 +159,10 @@ void write_json(const json& report, const std::string& path) {
 
 int run_ablations(const Options& options, const Place& place, const std::vector<bench::Shape>& shapes,
                   json report) {
-  if (options.a_dtype != "nvfp4" || options.dtype != "fp16" || options.activation != "SWIGLU")
-    throw std::runtime_error("--ablation: built for --a-dtype nvfp4 --dtype fp16 --activation SWIGLU only");
+  if (options.a_dtype != "nvfp4" || options.dtype != "fp16" || options.activation != "SWIGLU" ||
+      shapes.front().products != 2)
+    throw std::runtime_error(
+        "--ablation: built for --a-dtype nvfp4 --dtype fp16 --activation SWIGLU --products 2 only");
   if (std::any_of(shapes.begin(), shapes.end(),
                   [](const bench::Shape& s) { return s.problems() > 1 || s.grouped(); }))
     throw std::runtime_error("--ablation: for single problems only");
@@ -159,8 +190,7 @@ std::vector<bench::ContenderFunctions> load_contenders(const std::vector<std::st
 // Prints a row for each shape, and then what the columns mean and how the times compare with earlier ones.
 int run_shapes(const Options& options, const Place& place, const std::vector<bench::Shape>& shapes,
                bench::Times times, const bench::Machine& machine, json report) {
-  const bench::Epilogue epilogue(number_of(kTypes, options.dtype),
-                                 number_of(bench::kActivations, options.activation));
+  const bench::Epilogue epilogue = chosen_epilogue(options, shapes.front().products);
   json old_report;
   if (!options.compare_path.empty()) {
     old_report = bench::read_report(options.compare_path);
@@ -216,19 +246,27 @@ int run(const Options& options) {
     fmt::print("{}", bench::model_markdown(bench::described_b200()));
     return 0;
   }
+  if (options.suites_only) {
+    print_suites();
+    return 0;
+  }
   if (!options.calibrate_path.empty()) {
     fmt::print("{}", bench::calibration(bench::read_report(options.calibrate_path)));
     return 0;
   }
   const std::vector<bench::Shape> shapes = chosen_shapes(options);
+  const int32_t products = shapes.front().products;
+  chosen_epilogue(options, products);  // before anything is asked of a device
   const Place place = find_place();
   const bench::Times times = times_of(options, place);
   const bool described = times == bench::Times::kModelled && !place.supported;
   const bench::Machine machine =
       described ? bench::described_machine()
                 : bench::describe_machine(place.device, number_of(kTypesOfA, options.a_dtype));
-  const bench::RunInfo info{times,           DUALGEMM_GIT_HASH, options.dtype,  options.activation,
-                            options.repeats, options.samples,   options.a_dtype};
+  const bench::RunInfo info{times,           DUALGEMM_GIT_HASH,
+                            options.dtype,   products == 1 ? options.linear_activation : options.activation,
+                            options.repeats, options.samples,
+                            options.a_dtype, products};
   const json report = bench::report_json(
       info, machine, place.gpu && !described ? bench::gpu_state(place.device.ordinal) : bench::GpuState{});
   if (!options.ablation.empty()) return run_ablations(options, place, shapes, report);
@@ -239,7 +277,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app{"Benchmark of libdualgemm: C = silu(A B1^T) * (A B2^T) of NVFP4 operands"};
+  CLI::App app{"Benchmark of libdualgemm: C = silu(A B1^T) * (A B2^T) of NVFP4 operands, or A B1^T alone"};
   std::vector<std::string> names;
   for (const bench::Suite& suite : bench::suites()) names.push_back(suite.name);
   app.add_option("--suite", options.suites, "named shapes to run")
@@ -247,11 +285,18 @@ int main(int argc, char** argv) {
       ->delimiter(',');
   app.add_option("--shape", options.shapes,
                  "instead of a suite, may be repeated: MxNxK, L*MxNxK, offsets:G~RxNxK");
+  app.add_option("--rows", options.rows, "the M of all shapes instead of theirs: 1,16,64")
+      ->check(CLI::Range(1, INT32_MAX))
+      ->delimiter(',');
+  app.add_option("--products", options.products, "of A: 2, or 1; otherwise as the suites have them")
+      ->check(CLI::Range(1, 2));
   app.add_option("--a-dtype", options.a_dtype, "type of A; bf16 and fp16 on Hopper")
       ->check(CLI::IsMember(names_of(kTypesOfA)));
   app.add_option("--dtype", options.dtype, "type of C")->check(CLI::IsMember(names_of(kTypes)));
   app.add_option("--activation", options.activation, "with its default parameters")
       ->transform(CLI::IsMember(names_of(bench::kActivations), CLI::ignore_case));
+  app.add_option("--linear-activation", options.linear_activation, "of one product")
+      ->transform(CLI::IsMember(names_of(bench::kLinearActivations), CLI::ignore_case));
   const auto ablation =
       app.add_option("--ablation", options.ablation, "one idea on and off (README.md names them), or all")
           ->check(CLI::IsMember(bench::idea_names()).description("IDEA"));
@@ -262,6 +307,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(4, 100000000));
   const auto verify_only =
       app.add_flag("--verify-only", options.verify_only, "verify and stop; runs in the simulator, too");
+  app.add_flag("--suites", options.suites_only, "print the suites and how many problems they have, and stop");
   app.add_flag("--instances", options.instances, "print every instance with its plan as JSON and stop");
   app.add_flag("--errors", options.errors,
                "print how far each activation is off in every type of C, and stop");

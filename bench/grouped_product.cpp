@@ -8,38 +8,39 @@ namespace bench {
 
 GroupedProduct::GroupedProduct(const lt::Library& library, const Workload& workload, OperandFormat format,
                                const OperandSets& operands, uint16_t* products)
-    : library_(library),
-      operands_(operands),
-      type_(products_are_fp16(format) ? lt::kReal16F : lt::kReal16BF) {
+    : library_(library), type_(format == OperandFormat::kFp16 ? lt::kReal16F : lt::kReal16BF) {
   const Shape& shape = workload.shape();
-  for (int32_t group = 0; group < shape.problems(); ++group)
-    if (shape.rows(group) > 0) rows_.push_back(shape.rows(group));
+  for (int32_t group = 0; group < shape.problems(); ++group) {
+    if (shape.rows(group) == 0) continue;
+    rows_.push_back(shape.rows(group));
+    alpha_.push_back(products == nullptr ? workload.input_set(0).place(group).alpha1 : 1.0f);
+  }
   const size_t groups = rows_.size();
   transposed_.assign(groups, lt::kOpTransposed);
   as_it_is_.assign(groups, lt::kOpAsItIs);
-  columns_.assign(groups, 2 * shape.n);
+  columns_.assign(groups, static_cast<int>(shape.columns()));
   k_.assign(groups, shape.k);
   ones_.assign(groups, 1);
-  alpha_.assign(groups, 1.0f);
   beta_.assign(groups, 0.0f);
   for (int set = 0; set < workload.input_sets(); ++set) {
-    const Operands& x = operands.of(workload.input_set(set).args().c);
-    if (of_.contains(&x)) continue;
+    void* const c = workload.input_set(set).args().c;
+    const Operands& x = operands.of(c);
+    auto* const to = products == nullptr ? static_cast<uint16_t*>(c) : products;
     std::vector<const void*> b, a, d;
     for (int32_t group = 0; group < shape.problems(); ++group) {
       if (shape.rows(group) == 0) continue;
       const int64_t row = workload.input_set(set).place(group).row;
-      b.push_back(x.b.data() + 4 * int64_t{shape.n} * shape.k * group);
+      b.push_back(x.b.data() + 2 * shape.columns() * shape.k * group);
       a.push_back(static_cast<const uint8_t*>(x.a) + 2 * row * shape.k);
-      d.push_back(products + 2 * row * shape.n);
+      d.push_back(to + row * shape.columns());
     }
-    of_.try_emplace(&x, b, a, d);
+    of_.try_emplace(c, b, a, d);
   }
 }
 
 int GroupedProduct::launch(const void* c, void* workspace, cudaStream_t stream) const {
   const lt::Library& x = library_;
-  const Addresses& at = of_.at(&operands_.of(c));
+  const Addresses& at = of_.at(c);
   // Another stream takes the workspace away.
   if (const int status = x.set_stream(x.blas, stream)) return status;
   if (const int status = x.set_workspace(x.blas, workspace, Product::kWorkspaceBytes)) return status;

@@ -14,7 +14,8 @@ namespace bench {
 
 class GroupedProduct {
  public:
-  // Computes the products of the groups of `workload`, both in one GEMM for each group that has a row.
+  // Computes the products of the groups of `workload`, all in one GEMM for each group that has a row: without
+  // alphas into `products`, or, where that is null, with them into C.
   GroupedProduct(const lt::Library& library, const Workload& workload, OperandFormat format,
                  const OperandSets& operands, uint16_t* products);
 
@@ -22,7 +23,8 @@ class GroupedProduct {
   int launch(const void* c, void* workspace, cudaStream_t stream) const;
 
  private:
-  // Where each group has its weights, its A and its products; the lists lie on the device.
+  // Where each group has its weights, its A and its products; the lists lie on the device. Input sets that
+  // have their operands in common have a C each.
   struct Addresses {
     using List = dualgemm_test::DeviceArray<const void*>;
     Addresses(const std::vector<const void*>& of_b, const std::vector<const void*>& of_a,
@@ -32,12 +34,11 @@ class GroupedProduct {
   };
 
   const lt::Library& library_;
-  const OperandSets& operands_;
   int type_;
   // Of each group that has a row.
   std::vector<int> transposed_, as_it_is_, columns_, rows_, k_, ones_;
   std::vector<float> alpha_, beta_;
-  std::unordered_map<const Operands*, Addresses> of_;
+  std::unordered_map<const void*, Addresses> of_;
 };
 
 }  // namespace bench

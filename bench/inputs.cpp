@@ -93,7 +93,13 @@ std::vector<uint8_t> scales_of_a(const Shape& shape, const std::vector<Place>& p
   return out;
 }
 
-std::vector<uint8_t> scales_of_b(const Shape& shape, Rng& random) {
+// Return what B1 (side 0) and B2 (side 1) have; of one product B2 has nothing.
+std::vector<uint8_t> codes_of_b(const Shape& shape, int side, Rng& random) {
+  if (side >= shape.products) return {};
+  return random_codes(int64_t{shape.n} * shape.problems(), shape.k, random);
+}
+std::vector<uint8_t> scales_of_b(const Shape& shape, int side, Rng& random) {
+  if (side >= shape.products) return {};
   const size_t one = sf_size(shape.n, shape.k);
   std::vector<uint8_t> out(one * shape.problems());
   for (int32_t p = 0; p < shape.problems(); ++p) put_scales(out, p * one, shape.n, shape.k, random);
@@ -117,11 +123,13 @@ std::vector<int32_t> group_rows_of(const Shape& shape, const std::vector<Place>&
   return out;
 }
 
-// Returns an encode scale that brings nearly all of C into the range of its type: a power of two. A gate or
-// an up has a standard deviation of 0.29 sqrt(K) with these data; SwiGLU of one by the other reaches about
-// K.
-float encode_scale_of(int32_t k) {
-  return std::exp2(std::floor(std::log2(448.0f / (1.5f * static_cast<float>(k)))));
+// Returns an encode scale that brings nearly all of C into the range of its type: a power of two. A product
+// has a standard deviation of 0.29 sqrt(K) with these data; SwiGLU of two reaches about K, and so does the
+// square of one.
+float encode_scale_of(const Shape& shape, const Epilogue& epilogue) {
+  const auto k = static_cast<float>(shape.k);
+  const bool squared = shape.products == 2 || epilogue.linear_activation == DUALGEMM_LINEAR_ACTIVATION_RELU2;
+  return std::exp2(std::floor(std::log2(448.0f / (1.5f * (squared ? k : std::sqrt(k))))));
 }
 
 // Returns one row out of `rows`, from the codes of that row on.
@@ -150,9 +158,8 @@ InputSet::InputSet(const Shape& s, const Epilogue& epilogue, const DeviceArray<u
     : shape_(s),
       places_(places_of(s)),
       rows_(places_.back().row),
-      codes_{elements_of_a(s, rows_, random), random_codes(int64_t{s.n} * s.problems(), s.k, random),
-             random_codes(int64_t{s.n} * s.problems(), s.k, random)},
-      scales_{scales_of_a(s, places_, random), scales_of_b(s, random), scales_of_b(s, random)},
+      codes_{elements_of_a(s, rows_, random), codes_of_b(s, 0, random), codes_of_b(s, 1, random)},
+      scales_{scales_of_a(s, places_, random), scales_of_b(s, 0, random), scales_of_b(s, 1, random)},
       a_(codes_[0]),
       b1_(codes_[1]),
       b2_(codes_[2]),
@@ -166,7 +173,7 @@ InputSet::InputSet(const Shape& s, const Epilogue& epilogue, const DeviceArray<u
       args_(sizes_of(s, epilogue)) {
   args_.workspace = workspace.data();
   args_.workspace_size = workspace.size();
-  if (epilogue.encodes()) args_.c_global_scale = encode_scale_of(s.k);
+  if (epilogue.encodes()) args_.c_global_scale = encode_scale_of(s, epilogue);
   bind();
 }
 
@@ -200,7 +207,7 @@ void InputSet::bind() {
   if (shape_.grouped()) args_.group_rows = group_rows_.data();
   if (shape_.grouped() || shape_.problems() > 1) {
     args_.alpha1_dev = alphas_.data();
-    args_.alpha2_dev = args_.alpha1_dev + shape_.problems();
+    if (shape_.products == 2) args_.alpha2_dev = args_.alpha1_dev + shape_.problems();
     args_.alpha_stride = 1;
   }
 }
@@ -223,12 +230,13 @@ Row InputSet::row_of_b(int side, int32_t problem, int32_t row) const {
 
 int input_sets_of(const Shape& shape, int wanted, const Epilogue& epilogue) {
   const std::vector<Place> places = places_of(shape);
-  const double weights = 2.0 * shape.problems() * (shape.n * shape.k / 2.0 + sf_size(shape.n, shape.k));
+  const double weights =
+      1.0 * shape.products * shape.problems() * (shape.n * shape.k / 2.0 + sf_size(shape.n, shape.k));
   const double c_row = static_cast<double>(epilogue.pitch(shape.n)) * epilogue.bits() / 8;
   const double rest = places.back().row * (shape.k * shape.a_bits() / 8.0 + c_row) + places.back().sfa +
                       (epilogue.blocks() ? places.back().sfc : 0);
-  const double flops = 4.0 * static_cast<double>(shape.rows()) * shape.n * shape.k;
-  return std::min(wanted, std::max(2, static_cast<int>(std::min(16e9 / (weights + rest), 1e13 / flops))));
+  const double fit = std::min(16e9 / (weights + rest), 1e13 / shape.flops());
+  return std::min(wanted, std::max(2, static_cast<int>(fit)));
 }
 
 }  // namespace bench

@@ -57,7 +57,7 @@ class InputSet {
   size_t sfc_bytes() const { return sfc_.size(); }  // 0 where C has no factors
   int32_t room(int32_t problem) const { return shape_.offsets() ? shape_.rows(problem) : shape_.m; }
 
-  // Returns row `row` of A of `problem`, and row `row` of its B1 (side 0) or B2 (side 1).
+  // Returns row `row` of A of `problem`, and row `row` of its B1 (side 0) or, of two products, B2 (side 1).
   Row row_of_a(int32_t problem, int32_t row) const;
   Row row_of_b(int side, int32_t problem, int32_t row) const;
 
@@ -68,7 +68,7 @@ class InputSet {
   Shape shape_;
   std::vector<Place> places_;
   int64_t rows_;
-  std::vector<uint8_t> codes_[3], scales_[3];  // A, B1, B2
+  std::vector<uint8_t> codes_[3], scales_[3];  // A, B1, B2; of one product no B2
   DeviceArray<uint8_t> a_, b1_, b2_, sfa_, sfb1_, sfb2_;
   DeviceArray<uint8_t> c_, sfc_;
   DeviceArray<float> alphas_;

@@ -30,4 +30,12 @@ inline constexpr Named<dualgemm_activation_t> kActivations[] = {
     named(DUALGEMM_ACTIVATION_GLU),       named(DUALGEMM_ACTIVATION_SWIGLU_STEP),
     named(DUALGEMM_ACTIVATION_SITU)};
 
+constexpr Named<dualgemm_linear_activation_t> named(dualgemm_linear_activation_t activation) {
+  return {activation, dualgemm::linear_activation_name(activation)};
+}
+inline constexpr Named<dualgemm_linear_activation_t> kLinearActivations[] = {
+    named(DUALGEMM_LINEAR_ACTIVATION_NONE),      named(DUALGEMM_LINEAR_ACTIVATION_SILU),
+    named(DUALGEMM_LINEAR_ACTIVATION_GELU_TANH), named(DUALGEMM_LINEAR_ACTIVATION_GELU_ERF),
+    named(DUALGEMM_LINEAR_ACTIVATION_RELU),      named(DUALGEMM_LINEAR_ACTIVATION_RELU2)};
+
 }  // namespace bench

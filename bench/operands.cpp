@@ -14,8 +14,8 @@ constexpr double kMostBytes = 16e9;  // of operands, as of the library's own (in
 // An A of 16 bits, whose type this is then, stays where it is.
 std::unique_ptr<Operands> dequantised(const Shape& s, const InputSet& set, dualgemm_dtype_t dtype) {
   const int64_t rows = set.rows(), weights = int64_t{s.n} * s.k, problems = s.problems();
-  auto x =
-      std::make_unique<Operands>(s.packed_a() ? count(2 * rows * s.k) : 0, count(4 * weights * problems), 0);
+  auto x = std::make_unique<Operands>(s.packed_a() ? count(2 * rows * s.k) : 0,
+                                      count(2 * s.products * weights * problems), 0);
   if (!s.packed_a()) x->a = set.args().a;
   const auto at = [](const void* from, int64_t bytes) { return static_cast<const uint8_t*>(from) + bytes; };
   const auto factors_of_b = static_cast<int64_t>(dualgemm_sf_size(s.n, s.k));
@@ -27,32 +27,37 @@ std::unique_ptr<Operands> dequantised(const Shape& s, const InputSet& set, dualg
     if (s.packed_a() && set.room(p) > 0)
       convert(at(set.args().a, place.row * s.k / 2), at(set.args().sfa, static_cast<int64_t>(place.sfa)),
               set.room(p), x->a_copy.data() + 2 * place.row * s.k);
-    uint8_t* const b = x->b.data() + 4 * weights * p;
+    uint8_t* const b = x->b.data() + 2 * s.products * weights * p;
     convert(at(set.args().b1, weights / 2 * p), at(set.args().sfb1, factors_of_b * p), s.n, b);
-    convert(at(set.args().b2, weights / 2 * p), at(set.args().sfb2, factors_of_b * p), s.n, b + 2 * weights);
+    if (s.products == 2)
+      convert(at(set.args().b2, weights / 2 * p), at(set.args().sfb2, factors_of_b * p), s.n,
+              b + 2 * weights);
   }
   return x;
 }
 
-// The codes and factors of B1 and B2 in one tensor; those of A stay where they are. N is a multiple of 128,
-// so that no atom of factors has rows of both.
+// The codes and factors of B1 and B2, if there is one, in one tensor; those of A stay where they are. N is a
+// multiple of 128, so that no atom of factors has rows of both.
 std::unique_ptr<Operands> joined(const Shape& s, const InputSet& set) {
   const size_t codes = count(int64_t{s.n} * s.k / 2), factors = dualgemm_sf_size(s.n, s.k);
-  auto x = std::make_unique<Operands>(0, 2 * codes, 2 * factors);
+  const auto products = static_cast<size_t>(s.products);
+  auto x = std::make_unique<Operands>(0, products * codes, products * factors);
   x->a = set.args().a;
   x->a_scales = set.args().sfa;
   const auto copy = [](uint8_t* to, const void* from, size_t bytes) {
     check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice), "cudaMemcpy");
   };
   copy(x->b.data(), set.args().b1, codes);
-  copy(x->b.data() + codes, set.args().b2, codes);
   copy(x->b_scales.data(), set.args().sfb1, factors);
+  if (s.products == 1) return x;
+  copy(x->b.data() + codes, set.args().b2, codes);
   copy(x->b_scales.data() + factors, set.args().sfb2, factors);
   return x;
 }
 
 double bytes_of(const Shape& s, OperandFormat format) {
-  const double elements = (static_cast<double>(s.rows()) + 2.0 * s.n * s.problems()) * s.k;
+  const double rows_of_b = static_cast<double>(s.columns()) * s.problems();
+  const double elements = (static_cast<double>(s.rows()) + rows_of_b) * s.k;
   return elements * (format == OperandFormat::kNvfp4 ? 9.0 / 16 : 2);
 }
 

@@ -20,7 +20,7 @@ inline size_t count(int64_t elements) { return static_cast<size_t>(elements); }
 // The type of a GEMM's products, and of its operands where these are dequantised.
 dualgemm_dtype_t dtype_of(OperandFormat format);
 
-// The operands of one input set, all problems one after the other: B1 above B2 for each.
+// The operands of one input set, all problems one after the other: B1 above B2 for each, if there is a B2.
 struct Operands {
   Operands(size_t a_bytes, size_t b_bytes, size_t scale_bytes)
       : a_copy(a_bytes), b(b_bytes), b_scales(scale_bytes), a(a_copy.data()) {}

@@ -36,7 +36,7 @@ Product::Product(const lt::Library& library, const ProductShape& shape)
 Product::~Product() { destroy(); }
 
 void Product::describe(const ProductShape& s) {
-  const int of_products = products_are_fp16(s.format) ? lt::kReal16F : lt::kReal16BF;
+  const int of_products = s.to_fp16 ? lt::kReal16F : lt::kReal16BF;
   const int type = scaled_ ? lt::kReal4FE2M1 : of_products;
   check(library_.desc_create(&desc_, lt::kCompute32F, lt::kReal32F), "cublasLtMatmulDescCreate");
   const auto set = [this](lt::DescAttribute which, int32_t value) {
@@ -82,8 +82,8 @@ int Product::launch(const ProductOperands& x, void* workspace, cudaStream_t stre
     library_.desc_set(desc_, lt::kAScalePointer, &x.b_scales, sizeof x.b_scales);
     library_.desc_set(desc_, lt::kBScalePointer, &x.a_scales, sizeof x.a_scales);
   }
-  const float one = 1, zero = 0;
-  return library_.matmul(library_.handle, desc_, &one, x.b, b_, x.a, a_, &zero, x.d, d_, x.d, d_,
+  const float zero = 0;
+  return library_.matmul(library_.handle, desc_, &x.alpha, x.b, b_, x.a, a_, &zero, x.d, d_, x.d, d_,
                          &heuristics_[algorithm_].algorithm, workspace, kWorkspaceBytes, stream);
 }
 

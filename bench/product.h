@@ -17,13 +17,11 @@ constexpr const char* format_name(OperandFormat format) {
   return kNames[static_cast<int>(format)];
 }
 
-// Products of NVFP4 operands are bf16, others are what their operands are.
-constexpr bool products_are_fp16(OperandFormat format) { return format == OperandFormat::kFp16; }
-
-// A [m, k] and B [n, k] are compact, of D [m, n] the rows are d_pitch elements apart. Problems of a batch are
-// as many elements apart as the strides say.
+// A [m, k] and B [n, k] are compact, of D [m, n], which is fp16 or bf16, the rows are d_pitch elements apart.
+// Problems of a batch are as many elements apart as the strides say.
 struct ProductShape {
   OperandFormat format;
+  bool to_fp16;  // of NVFP4 operands; D of others has their type
   int32_t m, n, k;
   int64_t d_pitch;
   uint32_t alignment;  // bytes, of every address
@@ -31,11 +29,12 @@ struct ProductShape {
   int64_t a_stride = 0, b_stride = 0, d_stride = 0;
 };
 
-// NVFP4 operands have scale factors, in atoms of 128x4.
+// D = alpha A B^T. NVFP4 operands have scale factors, in atoms of 128x4.
 struct ProductOperands {
   const void *a, *b;
   void* d;
   const void *a_scales = nullptr, *b_scales = nullptr;
+  float alpha = 1;
 };
 
 class Product {

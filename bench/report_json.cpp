@@ -180,6 +180,7 @@ json report_json(const RunInfo& info, const Machine& machine, const GpuState& st
           {"times", times_name(info.times)},
           {"a_dtype", info.a_dtype},
           {"dtype", info.dtype},
+          {"products", info.products},
           {"activation", info.activation},
           {"repeats", info.repeats},
           {"samples", info.samples},

@@ -19,10 +19,11 @@ inline constexpr int kJsonSchema = 1;
 // What a run is: beside its results.
 struct RunInfo {
   Times times;
-  std::string git;  // the commit that the program was built of, or "unknown"
-  std::string dtype, activation;
+  std::string git;                // the commit that the program was built of, or "unknown"
+  std::string dtype, activation;  // the latter of one product or of two
   int repeats, samples;
   std::string a_dtype = "nvfp4";
+  int32_t products = 2;
 };
 
 nlohmann::json to_json(const Result& result, const Machine& machine);

@@ -12,8 +12,6 @@
 namespace bench {
 namespace {
 
-constexpr dualgemm_group_mode_t kOffsets = DUALGEMM_GROUP_OFFSETS, kMasked = DUALGEMM_GROUP_MASKED;
-
 [[noreturn]] void refuse(const std::string& text, const std::string& why) {
   throw std::runtime_error("--shape " + text + ": " + why);
 }
@@ -52,6 +50,8 @@ int64_t Shape::rows() const {
   return std::accumulate(group_rows.begin(), group_rows.end(), int64_t{0});
 }
 
+double Shape::flops() const { return 2.0 * static_cast<double>(rows()) * static_cast<double>(columns()) * k; }
+
 Shape groups(dualgemm_group_mode_t mode, std::vector<int32_t> rows, int32_t n, int32_t k, std::string label) {
   Shape shape{0, n, k, std::move(label), 1, mode, std::move(rows)};
   const int64_t most = *std::max_element(shape.group_rows.begin(), shape.group_rows.end());
@@ -87,8 +87,8 @@ Shape parse_shape(const std::string& text) {
   if (part[5].matched) {
     const std::vector<int32_t> rows = parse_rows(text, part[6]);
     if (std::all_of(rows.begin(), rows.end(), [](int32_t r) { return r == 0; })) refuse(text, "has no rows");
-    shape = groups(part[5] == "offsets" ? kOffsets : kMasked, rows, number(text, part[7]),
-                   number(text, part[8]), "command line");
+    shape = groups(part[5] == "offsets" ? DUALGEMM_GROUP_OFFSETS : DUALGEMM_GROUP_MASKED, rows,
+                   number(text, part[7]), number(text, part[8]), "command line");
   } else {
     shape = {number(text, part[2]), number(text, part[3]), number(text, part[4]), "command line"};
     if (part[1].matched) shape.batch = number(text, part[1]);
@@ -126,78 +126,21 @@ int64_t Epilogue::pitch(int64_t n) const {
   return (n + piece - 1) / piece * piece;
 }
 
-const std::vector<Suite>& suites() {
-  static const std::vector<Suite> all = {
-      {"contest",
-       "the four timed shapes of the public NVFP4 dual-GEMM contest",
-       {{256, 4096, 7168, "contest 1"},
-        {512, 4096, 7168, "contest 2"},
-        {256, 3072, 4096, "contest 3"},
-        {512, 3072, 7168, "contest 4"}}},
-      {"decode",
-       "few tokens: the weights are streamed once and bandwidth is everything",
-       {{1, 3584, 8192, "Llama-70B, 1/8"},
-        {16, 3584, 8192, "Llama-70B, 1/8"},
-        {128, 3584, 8192, "Llama-70B, 1/8"},
-        {1, 2048, 7168, "DeepSeek-V3 expert"},
-        {128, 2048, 7168, "DeepSeek-V3 expert"},
-        {16, 1536, 4096, "Qwen3-235B expert"}}},
-      {"prefill",
-       "many tokens: the tensor cores are the limit",
-       {{2048, 3584, 8192, "Llama-70B, 1/8"},
-        {4096, 14336, 4096, "Llama-8B"},
-        {4096, 2048, 7168, "DeepSeek-V3 expert"},
-        {4096, 12288, 5120, "GLM-4.5 dense"}}},
-      {"rows", "one pair of weights, from one token to many: how the time rises with M",
-       [] {
-         std::vector<Shape> shapes;
-         for (const int32_t m : {1, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 4096})
-           shapes.push_back({m, 4096, 7168, "contest weights"});
-         return shapes;
-       }()},
-      {"hopper", "weights of models in use, from one token to many",
-       [] {
-         struct Weights {
-           int32_t n, k;
-           const char* label;
-         };
-         constexpr Weights kAll[] = {{4096, 7168, "contest weights"},
-                                     {14336, 4096, "Llama-8B"},
-                                     {2048, 7168, "DeepSeek-V3 expert"},
-                                     {28672, 8192, "Llama-70B"},
-                                     {2880, 2880, "gpt-oss"}};
-         std::vector<Shape> shapes;
-         for (const Weights& w : kAll)
-           for (const int32_t m : {1, 8, 16, 32, 64, 128, 256, 512, 2048, 4096})
-             shapes.push_back({m, w.n, w.k, w.label});
-         return shapes;
-       }()},
-      {"ragged",
-       "sizes that are no multiple of a tile",
-       {{300, 720, 2880, "gpt-oss-120b, 1/4"},
-        {513, 1408, 4096, "GLM-4.5-Air expert"},
-        {77, 360, 2880, "gpt-oss-120b, 1/8"}}},
-      {"batch",
-       "problems of one shape in one launch",
-       {{16, 720, 2880, "gpt-oss-120b, 1/4", 8},
-        {128, 768, 2048, "Qwen3-30B experts", 32},
-        {256, 4096, 7168, "contest 1, twice", 2},
-        {512, 2048, 7168, "DeepSeek-V3 experts", 8}}},
-      // The sizes of the contest's groups are those of its group GEMM, which has one product per group.
-      {"grouped",
-       "groups with weights of their own, whose sizes the device knows: experts, some without a row",
-       {groups(kOffsets, {80, 176, 128, 72, 64, 248, 96, 160}, 4096, 7168, "contest sizes 1"),
-        groups(kOffsets, {40, 76, 168, 72, 164, 148, 196, 160}, 7168, 2048, "contest sizes 2"),
-        groups(kOffsets, {192, 248}, 3072, 4096, "contest sizes 3"),
-        groups(kOffsets, {128, 40}, 4096, 1536, "contest sizes 4"),
-        groups(kOffsets, skewed_rows(256, 256 * 8), 2048, 7168, "DeepSeek-V3"),
-        groups(kMasked, skewed_rows(256, 256 * 8), 2048, 7168, "DeepSeek-V3"),
-        groups(kMasked, skewed_rows(64, 64 * 32), 2048, 7168, "DeepSeek-V3, 1/4"),
-        groups(kOffsets, skewed_rows(128, 128 * 64), 1536, 4096, "Qwen3-235B"),
-        groups(kMasked, skewed_rows(128, 128 * 8), 1536, 4096, "Qwen3-235B"),
-        groups(kOffsets, skewed_rows(32, 32 * 256), 2880, 2880, "gpt-oss-20b")}},
-  };
-  return all;
+std::vector<Shape> with_rows(const std::vector<Shape>& shapes, const std::vector<int32_t>& rows) {
+  std::vector<Shape> out;
+  for (Shape shape : shapes) {
+    if (shape.grouped())
+      throw std::runtime_error("--rows: " + shape_text(shape) + ": groups have rows of their own");
+    for (const int32_t m : rows) {
+      shape.m = m;
+      const auto same = [&shape](const Shape& x) {
+        return x.m == shape.m && x.n == shape.n && x.k == shape.k && x.batch == shape.batch &&
+               x.products == shape.products;
+      };
+      if (std::none_of(out.begin(), out.end(), same)) out.push_back(shape);
+    }
+  }
+  return out;
 }
 
 }  // namespace bench

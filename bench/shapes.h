@@ -17,6 +17,7 @@ struct Shape {
   dualgemm_group_mode_t mode = DUALGEMM_GROUP_NONE;
   std::vector<int32_t> group_rows = {};  // with a mode: how many rows each group has
   dualgemm_dtype_t a_dtype = DUALGEMM_DTYPE_NVFP4;
+  int32_t products = 2;  // of A: with B1 and B2, or with B1 alone
 
   int32_t problems() const { return grouped() ? static_cast<int32_t>(group_rows.size()) : batch; }
   int32_t rows(int32_t problem) const { return grouped() ? group_rows[problem] : m; }
@@ -25,6 +26,8 @@ struct Shape {
   bool offsets() const { return mode == DUALGEMM_GROUP_OFFSETS; }
   bool packed_a() const { return a_dtype == DUALGEMM_DTYPE_NVFP4; }  // with scale factors, else of 16 bits
   int a_bits() const { return packed_a() ? 4 : 16; }                 // of an element
+  int64_t columns() const { return int64_t{products} * n; }          // of all products of a row of A
+  double flops() const;  // of the GEMMs, 2 operations per multiply-add, padding not counted
 };
 
 // Returns groups of these rows; MASKED has room for the largest of them, rounded up to 128 rows.
@@ -46,13 +49,16 @@ void check_compact(const Shape& shape);
 // their rows.
 std::string shape_text(const Shape& shape);
 
-// What becomes of both products: the activation, with its default parameters, and the type of C. One that is
-// named by its type alone is a plain SwiGLU, or the same in another type.
+// What becomes of the products: the activation of two, with its default parameters, or that of one, and the
+// type of C. An epilogue that is named by its type alone is a plain SwiGLU of two products, and of one there
+// is no activation.
 struct Epilogue {
   dualgemm_dtype_t dtype;
   dualgemm_activation_t activation;
-  Epilogue(dualgemm_dtype_t type, dualgemm_activation_t with = DUALGEMM_ACTIVATION_SWIGLU)
-      : dtype(type), activation(with) {}
+  dualgemm_linear_activation_t linear_activation;
+  Epilogue(dualgemm_dtype_t type, dualgemm_activation_t of_two = DUALGEMM_ACTIVATION_SWIGLU,
+           dualgemm_linear_activation_t of_one = DUALGEMM_LINEAR_ACTIVATION_NONE)
+      : dtype(type), activation(of_two), linear_activation(of_one) {}
   int bits() const;                                              // of an element of C
   bool blocks() const { return dtype == DUALGEMM_DTYPE_NVFP4; }  // of C have a factor each
   bool encodes() const { return blocks() || dtype == DUALGEMM_DTYPE_FP8_E4M3; }
@@ -60,10 +66,15 @@ struct Epilogue {
   int64_t pitch(int64_t n) const;
 };
 
+// The shapes of a suite have one number of products.
 struct Suite {
   std::string name, what;
   std::vector<Shape> shapes;
 };
 const std::vector<Suite>& suites();
+
+// Returns each of the shapes with each of these numbers of rows, and a shape that is there twice once. Throws
+// std::runtime_error for groups, which have rows of their own.
+std::vector<Shape> with_rows(const std::vector<Shape>& shapes, const std::vector<int32_t>& rows);
 
 }  // namespace bench

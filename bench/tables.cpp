@@ -67,8 +67,6 @@ std::string share_text(const Roof& roof, double us) {
 
 std::string tflops_text(double flops, double us) { return fmt::format("{:.0f}", flops / us * 1e-6); }
 
-double flops_of(const Shape& shape) { return 4.0 * static_cast<double>(shape.rows()) * shape.n * shape.k; }
-
 // Returns "31.95 bf16 1" for one GEMM; where groups have one each, "1/4" on four streams, "1g" in one call.
 std::string way_text(const BaselineTime& time) {
   const BaselineWay& way = time.way;
@@ -95,7 +93,12 @@ const char* times_name(Times times) {
 }
 
 Report::Report(Times times, const Machine& machine, const std::vector<Shape>& shapes)
-    : times_(times), machine_(machine), a_dtype_(a_of(shapes)), table_(table_for(times, shapes, &labels_)) {}
+    : times_(times),
+      machine_(machine),
+      a_dtype_(a_of(shapes)),
+      products_(shapes.empty() ? 2 : shapes.front().products),
+      problems_(shapes.size()),
+      table_(table_for(times, shapes, &labels_)) {}
 
 std::string Report::heading() const {
   const char* what = "";
@@ -108,8 +111,8 @@ std::string Report::heading() const {
       break;
     case Times::kBaseline:
       what =
-          "MEASURED, the baseline alone: cuBLASLt and an activation kernel, microseconds from launch to launch "
-          "on a stream, operands in DRAM, on";
+          "MEASURED, the baseline alone: cuBLASLt and its activation kernel, microseconds from launch to "
+          "launch on a stream, operands in DRAM, on";
       break;
     case Times::kVerified: what = "Verified, not timed, on"; break;
   }
@@ -119,6 +122,8 @@ std::string Report::heading() const {
     of += fmt::format(", {:.2f} TB/s of DRAM pins, {:.2f} PFLOP/s of {} at that clock", machine_.dram_tb_s,
                       machine_.tensor_pflops, machine_.operands);
   if (a_dtype_ != DUALGEMM_DTYPE_NVFP4) of += fmt::format(". A is {}", dualgemm::dtype_name(a_dtype_));
+  of += fmt::format(". {} problem{} of {}", problems_, problems_ == 1 ? "" : "s",
+                    products_ == 1 ? "one product" : "two products");
   return wrapped(of + ".", 0) + "\n" + table_.heading();
 }
 
@@ -200,14 +205,15 @@ std::string Report::baseline_rows(const Result& result) const {
     }
     const Timing& t = time.stream;
     text += line(result, {time.way.text(), range_text(t.median_us, t.p10_us, t.p90_us, us_text),
-                          us_text(time.graph.median_us), tflops_text(flops_of(result.shape), t.median_us)});
+                          us_text(time.graph.median_us), tflops_text(result.shape.flops(), t.median_us)});
   }
   return text;
 }
 
 std::string Report::legend(const std::vector<Result>& results) const {
   std::string text = "\n";
-  const auto explain = [&text](const char* sentence) { text += wrapped(sentence); };
+  const auto explain = [&text](const std::string& sentence) { text += wrapped(sentence); };
+  const std::string operations = products_ == 1 ? "2 M N K operations" : "4 M N K operations";
   const bool modelled = times_ == Times::kModelled, measured = times_ == Times::kMeasured;
   if (modelled)
     explain("us (range): by the cost model (host/MODEL.md); with one of its constants at either end.");
@@ -215,10 +221,10 @@ std::string Report::legend(const std::vector<Result>& results) const {
     explain("us (p10..p90): median over the repeats, 10th and 90th percentile.");
   if (measured) explain("model: what the cost model expects, us (host/MODEL.md).");
   if (times_ == Times::kBaseline)
-    explain("graph: the median of the same launches in a CUDA graph. TFLOP/s: 4 M N K operations.");
+    explain("graph: the median of the same launches in a CUDA graph. TFLOP/s: " + operations + ".");
   if (modelled || measured)
-    explain(
-        "TFLOP/s: 4 M N K operations. of roof: T, of the tensor cores' peak; D, of the rate of DRAM's pins.");
+    explain("TFLOP/s: " + operations +
+            ". of roof: T, of the tensor cores' peak; D, of the rate of DRAM's pins.");
   if (a_dtype_ != DUALGEMM_DTYPE_NVFP4 && times_ != Times::kBaseline)
     explain(
         "A by: what puts A in the order of the weights, the kernel, or a pass before it into the workspace.");
@@ -232,9 +238,10 @@ std::string Report::legend(const std::vector<Result>& results) const {
         reasons.insert(compact(result.shape) + ", " + time.way.text() + ": " + time.error);
   }
   if (measured && any)
-    explain(
-        "baseline: us of cuBLASLt in fp16, bf16 or fp4, with 1 or 2 GEMMs, and an activation kernel. Groups "
-        "have a GEMM each: 1/4 on 4 streams, 1g in one call of cuBLAS.");
+    explain(std::string("baseline: us of cuBLASLt in fp16, bf16 or fp4, ") +
+            (products_ == 1 ? "which writes C, or products to which a kernel applies an activation or alphas"
+                            : "with 1 or 2 GEMMs, and an activation kernel") +
+            ". Groups have a GEMM each: 1/4 on 4 streams, 1g in one call of cuBLAS.");
   for (const Result& result : results)
     if (result.power_limited.value_or(0) > 0)
       text += wrapped(fmt::format("{}: the power limit held the clocks down for {:.0f} % of the time.",

@@ -38,6 +38,8 @@ class Report {
   Machine machine_;
   bool labels_ = false;  // there is room for them
   dualgemm_dtype_t a_dtype_;
+  int32_t products_;
+  size_t problems_;
   Table table_;
 };
 

@@ -94,11 +94,29 @@ __device__ Rows rows_of(const Extents& extents, uint32_t problem) {
   }
 }
 
+// What becomes of a gate and an up, or of a gate alone.
+struct OfTwo {
+  static constexpr bool kTwo = true;
+  __device__ float operator()(float gate, float up) const {
+    return dualgemm::silu<ApproximateMath>(gate) * up;
+  }
+};
+struct OfOne {
+  static constexpr bool kTwo = false;
+  dualgemm::LinearActivation kind;
+  __device__ float operator()(float gate, float) const {
+    float result = gate;
+    dualgemm::visit_linear_activation<ApproximateMath>(
+        kind, dualgemm::GeneralParams{}, [&](const auto& activation) { result = activation.gate(gate); });
+    return result;
+  }
+};
+
 // Each thread computes eight results of a row: products are read, and C is written, 16 bytes at a time.
-template <class In, class Out>
+template <class In, class Out, class Function>
 __global__ void __launch_bounds__(kThreads)
     activation(const uint4* gates, const uint4* ups, int64_t pitch, const float* alpha1, const float* alpha2,
-               Extents extents, uint4* c) {
+               Extents extents, Function function, uint4* c) {
   const int32_t column = static_cast<int32_t>(blockIdx.x) * kThreads + static_cast<int32_t>(threadIdx.x);
   const int32_t vectors = extents.columns / 8;
   if (column >= vectors) return;
@@ -107,11 +125,13 @@ __global__ void __launch_bounds__(kThreads)
   for (auto row = static_cast<int32_t>(blockIdx.y); row < rows.count;
        row += static_cast<int32_t>(gridDim.y)) {
     const int64_t at = rows.first + row;
-    const uint4 g = gates[at * pitch + column], u = ups[at * pitch + column];
+    const uint4 g = gates[at * pitch + column];
+    uint4 u = g;
+    if constexpr (Function::kTwo) u = ups[at * pitch + column];
     const auto results = [=](uint32_t gate_pair, uint32_t up_pair) {
       const TwoFloats gate = In::unpack(gate_pair), up = In::unpack(up_pair);
-      return Out::pack(dualgemm::silu<ApproximateMath>(of_gate * gate.first) * (of_up * up.first),
-                       dualgemm::silu<ApproximateMath>(of_gate * gate.second) * (of_up * up.second));
+      return Out::pack(function(of_gate * gate.first, of_up * up.first),
+                       function(of_gate * gate.second, of_up * up.second));
     };
     c[at * vectors + column] = {results(g.x, u.x), results(g.y, u.y), results(g.z, u.z), results(g.w, u.w)};
   }
@@ -122,19 +142,36 @@ dim3 grid_of(int32_t across, int32_t rows, int32_t problems = 1) {
           static_cast<unsigned>(std::min<int64_t>(rows, kMostBlocks)), static_cast<unsigned>(problems)};
 }
 
-template <class In, class Out>
-cudaError_t launch_typed(const Products& x, const Extents& extents, void* c, cudaStream_t stream) {
+template <class In, class Out, class Function>
+cudaError_t launch_typed(const Products& x, const Extents& extents, const Function& function, void* c,
+                         cudaStream_t stream) {
   const bool grouped = extents.mode != DUALGEMM_GROUP_NONE;
   const int32_t rows =
       grouped ? std::min(extents.rows, (kBlocksOfGroups + extents.problems - 1) / extents.problems)
               : extents.rows;
-  activation<In, Out><<<grid_of(extents.columns / 8, rows, extents.problems), kThreads, 0, stream>>>(
-      static_cast<const uint4*>(x.gates), static_cast<const uint4*>(x.ups), x.pitch / 8, x.alpha1, x.alpha2,
-      extents, static_cast<uint4*>(c));
+  activation<In, Out, Function>
+      <<<grid_of(extents.columns / 8, rows, extents.problems), kThreads, 0, stream>>>(
+          static_cast<const uint4*>(x.gates), static_cast<const uint4*>(x.ups), x.pitch / 8, x.alpha1,
+          x.alpha2, extents, function, static_cast<uint4*>(c));
   return cudaGetLastError();
 }
 
+template <class In, class Out>
+cudaError_t launch_function(const Products& x, const Extents& extents, void* c, cudaStream_t stream) {
+  if (x.ups != nullptr) return launch_typed<In, Out>(x, extents, OfTwo{}, c, stream);
+  const OfOne function{static_cast<dualgemm::LinearActivation>(x.linear_activation)};
+  return launch_typed<In, Out>(x, extents, function, c, stream);
+}
+
 }  // namespace
+
+Products products_of(const dualgemm_args_t& args, const void* products, dualgemm_dtype_t dtype) {
+  const int64_t n = args.n;
+  if (args.products == 1)
+    return {products, nullptr, n, dtype, args.alpha1_dev, nullptr, args.linear_activation};
+  return {products,       static_cast<const uint16_t*>(products) + n, 2 * n, dtype, args.alpha1_dev,
+          args.alpha2_dev};
+}
 
 cudaError_t launch_dequantise(const void* codes, const void* scales, int32_t rows, int32_t k,
                               dualgemm_dtype_t dtype, void* out, cudaStream_t stream) {
@@ -151,10 +188,10 @@ cudaError_t launch_activation(const Products& products, const Extents& extents, 
   const bool to_bf16 = c_dtype == DUALGEMM_DTYPE_BF16;
   if (extents.problems > kMostBlocks) return cudaErrorInvalidValue;
   if (products.dtype == DUALGEMM_DTYPE_BF16)
-    return to_bf16 ? launch_typed<Bf16, Bf16>(products, extents, c, stream)
-                   : launch_typed<Bf16, Fp16>(products, extents, c, stream);
-  return to_bf16 ? launch_typed<Fp16, Bf16>(products, extents, c, stream)
-                 : launch_typed<Fp16, Fp16>(products, extents, c, stream);
+    return to_bf16 ? launch_function<Bf16, Bf16>(products, extents, c, stream)
+                   : launch_function<Bf16, Fp16>(products, extents, c, stream);
+  return to_bf16 ? launch_function<Fp16, Bf16>(products, extents, c, stream)
+                 : launch_function<Fp16, Fp16>(products, extents, c, stream);
 }
 
 }  // namespace bench

@@ -16,12 +16,17 @@ namespace bench {
 cudaError_t launch_dequantise(const void* codes, const void* scales, int32_t rows, int32_t k,
                               dualgemm_dtype_t dtype, void* out, cudaStream_t stream);
 
+// Gates and ups, or of one product the gates alone.
 struct Products {
-  const void *gates, *ups;
-  int64_t pitch;                                     // elements from one row to the next, of both
-  dualgemm_dtype_t dtype;                            // FP16 or BF16
-  const float *alpha1 = nullptr, *alpha2 = nullptr;  // of each problem, on the device; null: 1
+  const void *gates, *ups;                                      // of one product `ups` is null
+  int64_t pitch;                                                // elements from one row to the next, of both
+  dualgemm_dtype_t dtype;                                       // FP16 or BF16
+  const float *alpha1 = nullptr, *alpha2 = nullptr;             // of each problem, on the device; null: 1
+  int32_t linear_activation = DUALGEMM_LINEAR_ACTIVATION_NONE;  // of one product
 };
+
+// Returns those of a launch with these arguments, whose gates lie left of the ups of a row.
+Products products_of(const dualgemm_args_t& args, const void* products, dualgemm_dtype_t dtype);
 
 // These are the rows of each problem, one after the other, and their columns, a multiple of 8. For groups
 // `rows`, `mode` and `group_rows`, which lies on the device, are m, group_mode and group_rows of dualgemm.h.
@@ -31,7 +36,8 @@ struct Extents {
   const int32_t* group_rows = nullptr;
 };
 
-// Computes c = silu(alpha1 * gate) * (alpha2 * up). C is compact and FP16 or BF16.
+// Computes c = silu(alpha1 * gate) * (alpha2 * up), or c = linear_activation(alpha1 * gate). C is compact and
+// FP16 or BF16.
 cudaError_t launch_activation(const Products& products, const Extents& extents, void* c,
                               dualgemm_dtype_t c_dtype, cudaStream_t stream);
 

@@ -51,7 +51,8 @@ class Verifier {
         x_(x),
         written_(written),
         rounding_(rounding),
-        activation_(ref::activation(epilogue.activation)),
+        activation_(s.products == 2 ? ref::activation(epilogue.activation)
+                                    : ref::linear_activation(epilogue.linear_activation)),
         core_(tensor_core()) {}
 
   // Names the first element of C that belongs to no problem and was written, or returns an empty string.
@@ -80,11 +81,13 @@ class Verifier {
   // moves by that, too; what it overflows to is not accounted for, and does not occur with these data.
   Expected preactivation(const Row& a, const Row& b, double alpha) const {
     const ref::Sum sum = ref::product(a.operand(), b.operand(), s_.k, core_).sums[0];
-    if (rounding_ == Rounding::kFp16Products || rounding_ == Rounding::kBf16Products) {
+    if (rounding_ != Rounding::kOnce && rounding_ != Rounding::kIntermediates) {
       // The products of two operands are exact in fp32. Each addition loses less than an ulp of a sum that no
       // order makes larger than all magnitudes together.
       const double lost = 0x1p-23 * s_.k * magnitude(a, b);
-      const ref::Format to = rounding_ == Rounding::kFp16Products ? ref::Format::kFp16 : ref::Format::kBf16;
+      const ref::Format to = rounding_ == Rounding::kAnyOrder       ? ref::Format::kFp32
+                             : rounding_ == Rounding::kFp16Products ? ref::Format::kFp16
+                                                                    : ref::Format::kBf16;
       const double error = lost + ref::conversion_error(to, std::fabs(sum.exact) + lost);
       return {alpha * sum.exact, std::fabs(alpha) * error};
     }
@@ -112,7 +115,8 @@ class Verifier {
   Expected result(const Row& a, int32_t problem, int32_t column) const {
     const Place& place = x_.place(problem);
     const Expected g = preactivation(a, x_.row_of_b(0, problem, column), place.alpha1);
-    const Expected u = preactivation(a, x_.row_of_b(1, problem, column), place.alpha2);
+    const Expected u =
+        s_.products == 2 ? preactivation(a, x_.row_of_b(1, problem, column), place.alpha2) : Expected{1, 0};
     return {activation_.f(g.value) * activation_.h(u.value),
             ref::error_bound(activation_, g.value, u.value, g.error, u.error)};
   }

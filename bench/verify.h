@@ -11,9 +11,9 @@
 
 namespace bench {
 
-// Gate and up stay fp32 on their way to C, or are rounded to the type of C first, or are sums in fp32 of any
-// order that are rounded to fp16 or bf16 before they meet their alphas.
-enum class Rounding { kOnce, kIntermediates, kFp16Products, kBf16Products };
+// The products stay fp32 on their way to C, or are rounded to the type of C first; or they are sums in fp32
+// of any order, which stay fp32 or are rounded to fp16 or bf16 before they meet their alphas.
+enum class Rounding { kOnce, kIntermediates, kAnyOrder, kFp16Products, kBf16Products };
 
 // C and its factors of all problems of an input set, as they lie on the device.
 struct Written {

@@ -34,8 +34,8 @@ struct Choice {
 
 struct Weights {
   contender_problem problem;
-  uint16_t* words = nullptr;    // [K / 64, 2 N, 16]
-  uint32_t* factors = nullptr;  // [K / 64, 2 N], a byte for each 16 of K
+  uint16_t* words = nullptr;    // [K / 64, columns, 16]
+  uint32_t* factors = nullptr;  // [K / 64, columns], a byte for each 16 of K
   float* partial = nullptr;     // sums of CTAs that share K
   int* arrived = nullptr;       // CTAs at each tile
   Choice choice;
@@ -70,10 +70,11 @@ __global__ void pack(const __half* b, int rows, int k, uint16_t* words, uint32_t
   for (int i = 0; i < kWords; ++i) words[at * kWords + i] = static_cast<uint16_t>(word[i]);
 }
 
+int columns_of(const contender_problem& p) { return p.products * p.n; }
 int divided(int a, int b) { return (a + b - 1) / b; }
 
 int tiles_of(const contender_problem& p, const Tile& tile) {
-  return divided(p.m, tile.rows) * (2 * p.n / tile.columns);
+  return divided(p.m, tile.rows) * (columns_of(p) / tile.columns);
 }
 
 // The kernel of a tile, loaded once; NULL where it cannot be.
@@ -99,7 +100,7 @@ cudaError_t launch(const Weights& w, const Choice& choice, void* products, cudaS
   if (kernel == nullptr) return cudaErrorInvalidDeviceFunction;
   const Tile& tile = kTiles[choice.tile];
   contender_problem p = w.problem;
-  int n = 2 * p.n;
+  int n = columns_of(p);
   void* scratch = nullptr;  // Triton's two last parameters, of no use here
   const void *words = w.words, *factors = w.factors, *partial = w.partial, *arrived = w.arrived;
   void* arguments[] = {&p.a, &words, &factors, &products, &partial, &arrived,
@@ -159,7 +160,7 @@ Choice tune(Weights* w) {
   cudaEvent_t begin = nullptr, end = nullptr;
   Choice best;
   float best_ms = 0;
-  if (cudaMalloc(&products, size_t{4} * w->problem.m * w->problem.n) == cudaSuccess &&
+  if (cudaMalloc(&products, size_t{2} * w->problem.m * columns_of(w->problem)) == cudaSuccess &&
       cudaMalloc(&others, flushed) == cudaSuccess && cudaEventCreate(&begin) == cudaSuccess &&
       cudaEventCreate(&end) == cudaSuccess) {
     for (const Choice& choice : candidates(w->problem, sms)) {
@@ -187,7 +188,7 @@ Choice tune(Weights* w) {
 }
 
 bool pack_weights(Weights* w) {
-  const int rows = 2 * w->problem.n, steps = w->problem.k / kStep;
+  const int rows = columns_of(w->problem), steps = w->problem.k / kStep;
   const size_t of_rows = size_t{1} * rows * steps;
   int *others = nullptr, count = 1;
   if (cudaMalloc(&w->words, of_rows * kWords * sizeof(uint16_t)) == cudaSuccess &&
@@ -208,16 +209,17 @@ extern "C" {
 
 const char* contender_name() { return "Triton 3.6 (NVFP4)"; }
 int contender_is_exact() { return 1; }
+int contender_takes_one_product() { return 1; }
 
 void* contender_create(const contender_problem* problem) {
-  const int64_t n = 2 * int64_t{problem->n};
+  const int64_t n = columns_of(*problem);
   // Whole tiles, and offsets of 32 bits, as Triton's are.
   if (n % 256 != 0 || problem->k % kStep != 0 ||
       int64_t{problem->m} * std::max<int64_t>(n, problem->k) > INT32_MAX)
     return nullptr;
-  static std::map<std::array<int, 3>, Choice> tuned;
+  static std::map<std::array<int, 4>, Choice> tuned;
   auto* const w = new Weights{*problem};
-  Choice& choice = tuned[{problem->m, problem->n, problem->k}];
+  Choice& choice = tuned[{problem->m, problem->n, problem->k, problem->products}];
   if (pack_weights(w)) {
     if (choice.tile < 0) choice = tune(w);
     w->choice = choice;
