@@ -35,25 +35,16 @@ std::vector<Shape> with_tokens(const std::vector<Weights>& all, int32_t products
 // attention, with 16 key heads and 48 value heads of 128: one product gives queries, keys, values and the
 // gates of the values ("in"), and o is that of the other layers.
 std::vector<Weights> linear_layers() {
-  return {{10240, 5120, "Qwen3-32B qkv"},
-          {5120, 5120, "Qwen3-32B qkv, 1/2"},
+  return {{10240, 5120, "Qwen3-32B qkv"},        {5120, 5120, "Qwen3-32B qkv, 1/2"},
           {5120, 8192, "Qwen3-32B o"},  // and half of qkv of Llama-70B
-          {5120, 4096, "Qwen3-32B o, 1/2"},
-          {5120, 25600, "Qwen3-32B down"},
-          {5120, 12800, "Qwen3-32B down, 1/2"},
-          {14336, 5120, "Qwen3.6-27B qkv"},
-          {7168, 5120, "Qwen3.6-27B qkv, 1/2"},
-          {16384, 5120, "Qwen3.6-27B in"},
-          {8192, 5120, "Qwen3.6-27B in, 1/2"},
-          {5120, 6144, "Qwen3.6-27B o"},
-          {5120, 3072, "Qwen3.6-27B o, 1/2"},
-          {5120, 17408, "Qwen3.6-27B down"},
-          {5120, 8704, "Qwen3.6-27B down, 1/2"},
-          {10240, 8192, "Llama-70B qkv"},
-          {8192, 8192, "Llama-70B o"},
-          {8192, 4096, "Llama-70B o, 1/2"},
-          {8192, 28672, "Llama-70B down"},
-          {8192, 14336, "Llama-70B down, 1/2"}};
+          {5120, 4096, "Qwen3-32B o, 1/2"},      {5120, 25600, "Qwen3-32B down"},
+          {5120, 12800, "Qwen3-32B down, 1/2"},  {14336, 5120, "Qwen3.6-27B qkv"},
+          {7168, 5120, "Qwen3.6-27B qkv, 1/2"},  {16384, 5120, "Qwen3.6-27B in"},
+          {8192, 5120, "Qwen3.6-27B in, 1/2"},   {5120, 6144, "Qwen3.6-27B o"},
+          {5120, 3072, "Qwen3.6-27B o, 1/2"},    {5120, 17408, "Qwen3.6-27B down"},
+          {5120, 8704, "Qwen3.6-27B down, 1/2"}, {10240, 8192, "Llama-70B qkv"},
+          {8192, 8192, "Llama-70B o"},           {8192, 4096, "Llama-70B o, 1/2"},
+          {8192, 28672, "Llama-70B down"},       {8192, 14336, "Llama-70B down, 1/2"}};
 }
 
 }  // namespace
@@ -87,8 +78,7 @@ const std::vector<Suite>& suites() {
            shapes.push_back({m, 4096, 7168, "contest weights"});
          return shapes;
        }()},
-      {"hopper",
-       "weights of models in use, from one token to many",
+      {"hopper", "weights of models in use, from one token to many",
        with_tokens({{4096, 7168, "contest weights"},
                     {14336, 4096, "Llama-8B"},
                     {2048, 7168, "DeepSeek-V3 expert"},
@@ -118,8 +108,7 @@ const std::vector<Suite>& suites() {
         groups(kOffsets, skewed_rows(128, 128 * 64), 1536, 4096, "Qwen3-235B"),
         groups(kMasked, skewed_rows(128, 128 * 8), 1536, 4096, "Qwen3-235B"),
         groups(kOffsets, skewed_rows(32, 32 * 256), 2880, 2880, "gpt-oss-20b")}},
-      {"gate-up",
-       "gate and up of dense models, whole and on each of two GPUs",
+      {"gate-up", "gate and up of dense models, whole and on each of two GPUs",
        with_tokens({{25600, 5120, "Qwen3-32B"},
                     {12800, 5120, "Qwen3-32B, 1/2"},
                     {17408, 5120, "Qwen3.6-27B"},

@@ -17,7 +17,7 @@ import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[1]).resolve()
-SUITES = ["contest", "decode", "prefill", "rows", "ragged", "batch", "grouped"]
+SUITES = ["contest", "decode", "prefill", "rows", "ragged", "batch", "grouped", "gate-up", "linear"]
 
 
 def bench(*arguments, status=0, error=subprocess.PIPE, machine="b200"):
@@ -81,6 +81,35 @@ def sixteen_bits(folder):
     assert "not built for this device" in run.stderr, run.stderr
     run = bench("--ablation", "store", "--a-dtype", "bf16", status=1)
     assert run.stdout == "" and "--a-dtype nvfp4" in run.stderr, run.stdout + run.stderr
+
+
+def one_product(folder):
+    """Every path takes one product, and a report says that it has one."""
+    old, new = folder / "one.json", folder / "two.json"
+    bench("--suite", "linear", "--rows", "1,300", "--json", old)
+    report = json.loads(old.read_text())
+    assert report["products"] == 1 and report["activation"] == "NONE", report
+    assert {row["m"] for row in report["results"]} == {1, 300} and len(report["results"]) == 38, report
+    assert all("_one_" in row["instance"] and row["flops"] == 2 * row["m"] * row["n"] * row["k"]
+               for row in report["results"]), report
+    for machine in "b200", "h100":
+        for linear in "none", "relu2":
+            run = bench("--products", "1", "--linear-activation", linear, "--dtype", "nvfp4", "--verify-only",
+                        "--shape", "20x80x320", "--shape", "offsets:5,0,40x80x320", "--samples", "20", "--json", new,
+                        machine=machine)
+            report = json.loads(new.read_text())
+            assert run.stdout.count(" verified") == 2 and report["activation"] == linear.upper(), run.stdout
+    run = bench("--shape", "256x4096x7168", "--compare", old, status=1)
+    assert "products was 1, and is 2 now" in run.stderr, run.stderr
+    for wrong, why in (["--products", "1", "--activation", "glu"], "--linear-activation"), \
+                      (["--linear-activation", "relu"], "of one product"), \
+                      (["--suite", "linear,contest"], "--products says"), \
+                      (["--suite", "grouped", "--rows", "4"], "groups have rows of their own"), \
+                      (["--products", "1", "--ablation", "store"], "--products 2"):
+        run = bench(*wrong, status=1)
+        assert run.stdout == "" and why in run.stderr, run.stdout + run.stderr
+    run = bench("--suites")
+    assert "linear         190        1 " in run.stdout, run.stdout
 
 
 def progress(folder):
@@ -162,9 +191,8 @@ def plots(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as name:
-        for check in [plots] if "plot" in sys.argv[2:] else [tables, failures, sixteen_bits, progress, reports,
-                                                            no_plots]:
-            check(pathlib.Path(name))
+        checks = [tables, failures, sixteen_bits, one_product, progress, reports, no_plots]
+        for check in [plots] if "plot" in sys.argv[2:] else checks: check(pathlib.Path(name))
 
 
 if __name__ == "__main__":

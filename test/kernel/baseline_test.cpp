@@ -89,8 +89,8 @@ int matmul(lt::Handle, lt::MatmulDesc of, const void* alpha, const void* a, lt::
   const Matrix &A = matrix(a_layout), &B = matrix(b_layout), &D = matrix(d_layout);
   REQUIRE(desc(of).get<int32_t>(lt::kTransA) == lt::kOpTransposed);  // the only op that this knows
   REQUIRE((A.rows == B.rows && D.rows == A.columns && D.columns == B.columns));
-  REQUIRE((*static_cast<const float*>(alpha) == 1 && *static_cast<const float*>(beta) == 0));
-  REQUIRE(D.type == (A.type == lt::kReal16F ? lt::kReal16F : lt::kReal16BF));
+  REQUIRE(*static_cast<const float*>(beta) == 0);
+  REQUIRE((A.type == lt::kReal4FE2M1 || D.type == A.type));
   if (A.type == lt::kReal4FE2M1)
     for (const int mode : {lt::kAScaleMode, lt::kBScaleMode})
       REQUIRE(desc(of).get<int32_t>(mode) == lt::kScaleVec16Ue4m3);
@@ -103,6 +103,7 @@ int matmul(lt::Handle, lt::MatmulDesc of, const void* alpha, const void* a, lt::
       for (uint64_t row = 0; row < D.rows; ++row) {
         float sum = 0;
         for (uint64_t i = 0; i < A.rows; ++i) sum += x[row * A.rows + i] * y[column * A.rows + i];
+        sum *= *static_cast<const float*>(alpha);
         out.push_back(D.type == lt::kReal16F ? fp16_of(sum) : bf16_of(sum));
       }
       auto* const to = static_cast<uint16_t*>(d) + p * D.stride + static_cast<int64_t>(column) * D.pitch;
@@ -218,6 +219,36 @@ TEST_CASE("baseline: every way of it computes what the library computes", "[benc
   CHECK(alive == 0);
 }
 
+TEST_CASE("baseline: of one product a GEMM writes C, or a kernel gives its products an activation or alphas",
+          "[bench][one]") {
+  const lt::Library library = stand_in();
+  int turn = 0;
+  for (const char* text :
+       {"130x72x320", "3*40x72x320", "20x128x320", "offsets:5,0,17x72x320", "masked:0,5,17x72x320"})
+    for (const dualgemm_linear_activation_t linear :
+         {DUALGEMM_LINEAR_ACTIVATION_NONE, DUALGEMM_LINEAR_ACTIVATION_GELU_ERF,
+          DUALGEMM_LINEAR_ACTIVATION_RELU2}) {
+      const Epilogue epilogue(turn++ % 2 == 0 ? DUALGEMM_DTYPE_FP16 : DUALGEMM_DTYPE_BF16,
+                              DUALGEMM_ACTIVATION_SWIGLU, linear);
+      Shape shape = parse_shape(text);
+      shape.products = 1;
+      Workload workload(shape, epilogue, 2, 7);
+      std::string unused;
+      const auto ways = baseline_ways(&library, shape, epilogue, described_b200(), &unused);
+      const bool plain = linear == DUALGEMM_LINEAR_ACTIVATION_NONE && shape.batch == 1;
+      const size_t packed = shape.n % 128 == 0 ? 1 : 0;
+      CHECK(ways.size() == (shape.grouped() ? 3 : (plain ? 1 : 2) + packed));
+      SharedOperands operands(workload);
+      for (const Baseline& baseline : prepare_baselines(library, &workload, &operands, ways, 60)) {
+        INFO(text << ", " << baseline.way.text() << ", activation " << linear << ": " << baseline.error);
+        CHECK(baseline.way.gemms == 1);
+        CHECK(baseline.way.into_c == plain);
+        CHECK(baseline.launch != nullptr);
+      }
+    }
+  CHECK(alive == 0);
+}
+
 TEST_CASE("baseline: an A of 16 bits is multiplied as it is, in its own type", "[.h100][bench][a16]") {
   const lt::Library library = stand_in();
   dualgemm_device_t device;
@@ -262,6 +293,13 @@ TEST_CASE("baseline: products that are wrong are noticed", "[bench]") {
   for (const OperandFormat format : {OperandFormat::kFp16, OperandFormat::kBf16})
     CHECK_THAT(prepare_baselines(library, &workload, &operands, {{format, 1}}, 60).at(0).error,
                contains("wrong: input set 0: problem 0: C[0][0]"));
+  Shape one = parse_shape("20x72x64");
+  one.products = 1;
+  Workload of_one(one, DUALGEMM_DTYPE_FP16, 1, 7);
+  SharedOperands operands_of_one(of_one);
+  const BaselineWay way{OperandFormat::kFp16, 1, 1, false, true};
+  CHECK_THAT(prepare_baselines(library, &of_one, &operands_of_one, {way}, 60).at(0).error,
+             contains("wrong: input set 0: problem 0: C[0][0]"));
 }
 
 TEST_CASE("baseline: a grouped GEMM that cannot lie in a graph is said to be so, and harms nothing else",

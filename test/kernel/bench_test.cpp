@@ -89,6 +89,40 @@ TEST_CASE("bench: what is wrong is noticed in every type of C", "[bench]") {
              contains("problem 0: factor 0 of row 0 of C = 0xFF"));
 }
 
+TEST_CASE("bench: one product is verified, and what is wrong with it is noticed", "[bench][one]") {
+  const dualgemm_test::DeviceArray<int32_t> rows(std::vector<int32_t>{40, 0, 131, 7});
+  for (int32_t turn = 0; turn <= DUALGEMM_LINEAR_ACTIVATION_RELU2; ++turn)
+    for (const dualgemm_dtype_t dtype : kTypes) {
+      const auto linear = static_cast<dualgemm_linear_activation_t>(turn);
+      const bench::Epilogue epilogue(dtype, DUALGEMM_ACTIVATION_SWIGLU, linear);
+      const auto says = [&](const std::string& text, const auto& change) {
+        INFO(text << ", type " << dtype << ", activation " << turn);
+        bench::Shape shape = bench::parse_shape(text);
+        shape.products = 1;
+        Workload workload(shape, epilogue, 1, 7);
+        const dualgemm_args_t& args = workload.input_set(0).args();
+        CHECK(
+            (args.products == 1 && args.b2 == nullptr && args.sfb2 == nullptr && args.alpha2_dev == nullptr));
+        return workload.verify(40, [&change](dualgemm_args_t changed, cudaStream_t stream) {
+          change(changed);
+          bench::launch_library(changed, stream);
+        });
+      };
+      CHECK(says("130x80x320", nothing).empty());
+      CHECK_THAT(says("130x80x320", [](auto& args) { args.alpha1 = 0.75f; }), contains("expected"));
+      CHECK_THAT(says("130x80x320",
+                      [](auto& args) { args.linear_activation = args.linear_activation == 0 ? 4 : 0; }),
+                 contains("expected"));
+      if (turn > 1) continue;
+      for (const char* text : {"3*40x80x320", "offsets:40,0,130,7x80x320", "masked:40,0,130,7x80x320"}) {
+        CHECK(says(text, nothing).empty());
+        CHECK_THAT(says(text, [](auto& args) { args.alpha_stride = 0; }), contains("problem "));
+      }
+      CHECK_THAT(says("masked:40,0,130,7x80x320", [&](auto& args) { args.group_rows = rows.data(); }),
+                 contains("problem 2: C[130][0] belongs to no group"));
+    }
+}
+
 TEST_CASE("bench: an A of 16 bits is verified", "[.h100][bench][a16]") {
   for (const dualgemm_dtype_t a_dtype : {DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16}) {
     const auto says = [a_dtype](const std::string& text, const auto& change) {

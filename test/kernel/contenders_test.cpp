@@ -41,7 +41,8 @@ ContenderFunctions on_the_host() {
   f.multiply = [](void* created, void* products, void* stream) {
     const auto& p = *static_cast<const contender_problem*>(created);
     check_cuda(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "cudaStreamSynchronize");
-    const auto m = static_cast<size_t>(p.m), n = 2 * static_cast<size_t>(p.n), k = static_cast<size_t>(p.k);
+    const auto m = static_cast<size_t>(p.m), n = static_cast<size_t>(p.products * p.n),
+               k = static_cast<size_t>(p.k);
     const std::vector<uint16_t> a = download(p.a, m * k), b = download(p.b, n * k);
     std::vector<uint16_t> out;
     for (size_t row = 0; row < m; ++row)
@@ -55,6 +56,7 @@ ContenderFunctions on_the_host() {
     check_cuda(cudaMemcpy(products, out.data(), 2 * out.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
     return 0;
   };
+  f.takes_one_product = [] { return 1; };
   f.destroy = [](void* created) {
     --alive;
     delete static_cast<contender_problem*>(created);
@@ -62,9 +64,11 @@ ContenderFunctions on_the_host() {
   return f;
 }
 
-Contender prepared(const ContenderFunctions& functions, const char* shape,
-                   const Epilogue& epilogue = DUALGEMM_DTYPE_FP16) {
-  Workload workload(parse_shape(shape), epilogue, 2, 7);
+Contender prepared(const ContenderFunctions& functions, const char* text,
+                   const Epilogue& epilogue = DUALGEMM_DTYPE_FP16, int32_t products = 2) {
+  Shape shape = parse_shape(text);
+  shape.products = products;
+  Workload workload(shape, epilogue, 2, 7);
   SharedOperands operands(workload);
   return prepare_contenders({functions}, &workload, &operands, 60).at(0);
 }
@@ -97,6 +101,23 @@ TEST_CASE(
   left_out = 0;
 }
 
+TEST_CASE("contenders: one product is multiplied by those that say so, into C where that is fp16",
+          "[bench][one]") {
+  for (const dualgemm_dtype_t dtype : {DUALGEMM_DTYPE_FP16, DUALGEMM_DTYPE_BF16})
+    for (const auto linear : {DUALGEMM_LINEAR_ACTIVATION_NONE, DUALGEMM_LINEAR_ACTIVATION_SILU}) {
+      const Epilogue epilogue(dtype, DUALGEMM_ACTIVATION_SWIGLU, linear);
+      left_out = 0;
+      CHECK(prepared(on_the_host(), "20x72x64", epilogue, 1).error.empty());
+      left_out = 16;
+      CHECK_THAT(prepared(on_the_host(), "20x72x64", epilogue, 1).error, contains("wrong: "));
+    }
+  left_out = 0;
+  ContenderFunctions of_two = on_the_host();
+  of_two.takes_one_product = nullptr;
+  CHECK_THAT(prepared(of_two, "20x72x64", DUALGEMM_DTYPE_FP16, 1).error, contains("takes two products"));
+  CHECK(alive == 0);
+}
+
 TEST_CASE("contenders: what one does not take, or fails at, is said", "[bench]") {
   left_out = 0;
   ContenderFunctions refuses = on_the_host();
@@ -107,8 +128,7 @@ TEST_CASE("contenders: what one does not take, or fails at, is said", "[bench]")
   CHECK_THAT(prepared(fails, "20x72x64").error, contains("contender_multiply returned 5"));
   CHECK_THAT(prepared(on_the_host(), "2*20x72x64").error, contains("one problem"));
   CHECK_THAT(prepared(on_the_host(), "masked:20,3x72x64").error, contains("one problem"));
-  CHECK_THAT(prepared(on_the_host(), "20x72x64", DUALGEMM_DTYPE_FP32).error,
-             contains("SWIGLU to fp16 or bf16"));
+  CHECK_THAT(prepared(on_the_host(), "20x72x64", DUALGEMM_DTYPE_FP32).error, contains("to fp16 or bf16"));
   CHECK(alive == 0);
 }
 

@@ -39,14 +39,14 @@ std::map<int64_t, Work> work_of(const bench::Shape& shape, const dualgemm::Insta
           ++w.tiles;
           const int64_t slice = cta / cta_group;
           for (int64_t k = k_tiles * slice / c.split_k; k < k_tiles * (slice + 1) / c.split_k; ++k) {
-            w.bytes += c.m / cta_group * c.k / 2;      // rows of A
-            w.bytes += 2 * c.n / cta_group * c.k / 2;  // rows of B1 and B2
+            w.bytes += c.m / cta_group * c.k / 2;                   // rows of A
+            w.bytes += shape.products * c.n / cta_group * c.k / 2;  // rows of B1 and B2
             for (int atom = 0; atom < c.k / 64; ++atom) {
-              w.bytes += 512;                                               // scale factors of 128 rows of A
-              for (int row = 0; row < c.n; row += 128) w.bytes += 2 * 512;  // and of B1 and B2
+              w.bytes += 512;  // scale factors of 128 rows of A
+              for (int row = 0; row < c.n; row += 128) w.bytes += shape.products * 512;  // and of B1, B2
             }
             for (int64_t first = k * c.k; first < std::min<int64_t>((k + 1) * c.k, shape.k); first += 64)
-              w.flops += 2ll * 2 * c.m * c.n * 64 / cta_group;
+              w.flops += 2ll * shape.products * c.m * c.n * 64 / cta_group;
           }
         }
   return work;
@@ -68,6 +68,8 @@ TEST_CASE("the budget of a problem is what its busiest SM does", "[bench]") {
     for (const char* rows : {"40,0,248,1,0", "0,129", "100~20", "512~1", "7~300"})
       for (const char* size : {"x200x832", "x1536x6208"})
         shapes.push_back(bench::parse_shape(std::string(mode) + rows + size));
+  const size_t of_two = shapes.size();
+  for (size_t i = 0; i < of_two; i += 3) shapes.emplace_back(shapes[i]).products = 1;
   for (const bench::Shape& shape : shapes)
     for (const int32_t sms : {4, 37, 147, 148}) {
       dualgemm_device_t device = bench::described_b200();
@@ -77,6 +79,7 @@ TEST_CASE("the budget of a problem is what its busiest SM does", "[bench]") {
       const bench::Budget b = bench::budget_of(shape, DUALGEMM_DTYPE_FP16, device);
       INFO(bench::shape_text(shape) << " on " << sms << " SMs: " << b.instance->name);
       CHECK(b.instance->plan.tile.grouped == shape.grouped());
+      CHECK(b.instance->plan.mma.products == shape.products);
       ++seen[b.instance->name];
       Work busiest;
       int64_t tiles = 0;
@@ -101,10 +104,11 @@ TEST_CASE("the budget of a problem is what its busiest SM does", "[bench]") {
 TEST_CASE("DRAM: every 512 bytes of scale factors and every row that a problem uses, once", "[bench]") {
   dualgemm_device_t device = bench::described_b200();
   const auto check = [&device](const char* text, dualgemm_dtype_t dtype, int64_t bits,
-                               dualgemm_dtype_t a_dtype = DUALGEMM_DTYPE_NVFP4) {
+                               dualgemm_dtype_t a_dtype = DUALGEMM_DTYPE_NVFP4, int32_t products = 2) {
     bench::Shape shape = bench::parse_shape(text);
     shape.a_dtype = a_dtype;
-    INFO(text << ", type " << dtype);
+    shape.products = products;
+    INFO(text << ", type " << dtype << ", products " << products);
     int64_t bytes = 0;
     double flops = 0;
     const auto factors = [&bytes](int32_t rows, int32_t k) {
@@ -119,14 +123,14 @@ TEST_CASE("DRAM: every 512 bytes of scale factors and every row that a problem u
       if (rows == 0) continue;  // its weights are not read
       const bool packed = a_dtype == DUALGEMM_DTYPE_NVFP4;
       if (!packed) bytes += 2 * int64_t{rows} * shape.k;
-      for (const int32_t of : {packed ? rows : 0, shape.n, shape.n}) {
+      for (const int32_t of : {packed ? rows : 0, shape.n, products == 2 ? shape.n : 0}) {
         bytes += int64_t{of} * shape.k / 2;
         factors(of, shape.k);
       }
       if (dtype == DUALGEMM_DTYPE_NVFP4) factors(rows, shape.n);
       for (int32_t row = 0; row < rows; ++row) {
         bytes += bits * shape.n / 8;
-        flops += 2 * 2.0 * shape.n * shape.k;
+        flops += products * 2.0 * shape.n * shape.k;
       }
     }
     const bench::Budget b = bench::budget_of(shape, dtype, device);
@@ -140,6 +144,7 @@ TEST_CASE("DRAM: every 512 bytes of scale factors and every row that a problem u
     check(text, DUALGEMM_DTYPE_BF16, 16);
     check(text, DUALGEMM_DTYPE_FP32, 32);
     check(text, DUALGEMM_DTYPE_FP8_E4M3, 8);
+    check(text, DUALGEMM_DTYPE_FP16, 16, DUALGEMM_DTYPE_NVFP4, 1);
   }
   for (const char* text :
        {"300x80x640", "5*70x208x832", "offsets:40,0,248,1,0x208x832", "masked:0,129x80x320"})

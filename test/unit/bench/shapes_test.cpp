@@ -110,6 +110,15 @@ TEST_CASE("skewed rows add up, and are distributed like an exponential", "[bench
   CHECK(*std::max_element(experts.begin(), experts.end()) == 52);
 }
 
+TEST_CASE("rows that are asked for replace those of shapes, and nothing is run twice", "[bench]") {
+  const std::vector<Shape> shapes = {{1, 64, 128, "a"}, {8, 64, 128, "a"}, {1, 72, 128, "b"}};
+  const std::vector<Shape> out = bench::with_rows(shapes, {16, 4, 16});
+  REQUIRE(out.size() == 4);
+  const std::vector<std::pair<int32_t, int32_t>> expected = {{16, 64}, {4, 64}, {16, 72}, {4, 72}};
+  for (size_t i = 0; i < out.size(); ++i) CHECK(std::pair(out[i].m, out[i].n) == expected[i]);
+  CHECK_THROWS_WITH(bench::with_rows({parse_shape("offsets:4,5x64x128")}, {1}), contains("--rows"));
+}
+
 TEST_CASE("the suites have the sizes of their names", "[bench]") {
   for (const bench::Suite& suite : bench::suites())
     for (const Shape& shape : suite.shapes) {
@@ -119,6 +128,7 @@ TEST_CASE("the suites have the sizes of their names", "[bench]") {
       CHECK(shape.k % 32 == 0);
       CHECK(shape.grouped() == (suite.name == "grouped"));
       CHECK((shape.batch > 1) == (suite.name == "batch"));
+      CHECK(shape.products == (suite.name == "linear" ? 1 : 2));
       for (int32_t problem = 0; problem < shape.problems(); ++problem) CHECK(shape.rows(problem) <= shape.m);
     }
 }
