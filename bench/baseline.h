@@ -1,6 +1,6 @@
 // baseline.h -- what a program does that has no fused kernel: cuBLASLt multiplies, and a kernel computes
-// the activation of the products in memory, if there is one. It gets the numbers of the library's own operands, and is
-// verified and timed by the same methods. README.md describes it.
+// the activation of the products in memory, if there is one. It gets the numbers of the library's own
+// operands, and is verified and timed by the same methods. README.md describes it.
 #pragma once
 
 #include <string>
