@@ -116,6 +116,7 @@ dualgemm_status_t load_conversions() {
   for (const auto& of_c : kCombineKernels)
     for (const CombineKernel kernel : of_c)
       if (auto status = load(kernel)) return status;
+  if (auto status = load(kGatherKernel)) return status;
   return load(kPermuteKernel);
 }
 

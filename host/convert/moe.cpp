@@ -50,12 +50,14 @@ bool adds_in_place(const Combination& combination) {
   return combination.add.base == combination.out.base && combination.add.pitch == combination.out.pitch;
 }
 
-dualgemm_status_t check_size(const dualgemm_moe_combine_args_t& args, int32_t* tiles) {
-  const int64_t all = args.tokens * ceil_div(args.n, kCombinePiece);
-  if (args.n > kMaxExtent || all > kMaxExtent)
+// `columns` are of the rows that are written, and lie in tiles of `piece` columns; `of` says of which rows.
+dualgemm_status_t check_size(const char* name, int32_t columns, int32_t piece, int64_t bands, const char* of,
+                             int32_t* tiles) {
+  const int64_t all = bands * ceil_div(columns, piece);
+  if (columns > kMaxExtent || all > kMaxExtent)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                "n=%" PRId32 ": at most %" PRId32 ", and so many pieces of %d columns of all tokens", args.n,
-                kMaxExtent, kCombinePiece);
+                "%s=%" PRId32 ": at most %" PRId32 ", and so many pieces of %" PRId32 " columns of all %s",
+                name, columns, kMaxExtent, piece, of);
   *tiles = static_cast<int32_t>(all);
   return kOk;
 }
@@ -65,6 +67,13 @@ dualgemm_status_t check_size(const dualgemm_moe_combine_args_t& args, int32_t* t
 dualgemm_moe_permute_args_t default_moe_permute_args() {
   dualgemm_moe_permute_args_t args{};
   args.struct_size = sizeof args;
+  return args;
+}
+
+dualgemm_moe_gather_args_t default_moe_gather_args() {
+  dualgemm_moe_gather_args_t args{};
+  args.struct_size = sizeof args;
+  args.x_dtype = DUALGEMM_DTYPE_BF16;
   return args;
 }
 
@@ -100,6 +109,34 @@ dualgemm_status_t validate(const dualgemm_moe_permute_args_t* user_args, Permuta
   return check_tensors({&ids, &weights}, {&group_rows, &row_token, &token_row, &row_weight}, "top_k");
 }
 
+dualgemm_status_t validate(const dualgemm_moe_gather_args_t* user_args, Gathering* out) {
+  constexpr Structure kStructure = {"args", "dualgemm_moe_gather_args_t", "dualgemm_moe_gather_args_init", 64,
+                                    sizeof(dualgemm_moe_gather_args_t)};
+  static_assert(kStructure.size >= kStructure.first_size);
+  dualgemm_moe_gather_args_t& args = out->args = default_moe_gather_args();
+  if (auto status = read_structure(kStructure, user_args, &args)) return status;
+  if (auto status = check_pdl_flag(args.flags)) return status;
+  if (auto status = check_range("x_dtype", args.x_dtype, DUALGEMM_DTYPE_FP16)) return status;
+  if (auto status = check_count("rows", args.rows)) return status;
+  if (auto status = check_count("k", args.k)) return status;
+  out->empty = args.rows == 0 || args.k == 0;
+  if (out->empty) return kOk;
+  if (args.k % kGatherColumns != 0)
+    return fail(DUALGEMM_STATUS_INVALID_SHAPE, "k=%" PRId32 ": must be a multiple of %d", args.k,
+                kGatherColumns);
+  if (args.x_rows < 1)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "x_rows=%" PRId32 ": must be at least 1", args.x_rows);
+  if (auto status = check_given("row_index", args.row_index)) return status;
+  if (auto status = check_given("x", args.x)) return status;
+  if (auto status = check_given("out", args.out)) return status;
+  out->x = rows_of("x", "ldx", args.x, args.x_rows, args.k, args.x_dtype, args.ldx);
+  out->out = rows_of("out", "ld_out", args.out, args.rows, args.k, args.x_dtype, args.ld_out);
+  const Tensor row_index = integers("row_index", args.row_index, args.rows);
+  if (auto status = check_tensors({&row_index, &out->x}, {&out->out}, "k")) return status;
+  return check_size("k", args.k, kGatherPiece, ceil_div(args.rows, kGatherRows), "bands of 32 rows",
+                    &out->tiles);
+}
+
 dualgemm_status_t validate(const dualgemm_moe_combine_args_t* user_args, Combination* out) {
   constexpr Structure kStructure = {"args", "dualgemm_moe_combine_args_t", "dualgemm_moe_combine_args_init",
                                     88, sizeof(dualgemm_moe_combine_args_t)};
@@ -130,7 +167,7 @@ dualgemm_status_t validate(const dualgemm_moe_combine_args_t* user_args, Combina
   if (auto status =
           check_tensors({&token_row, &out->c, adds_in_place(*out) ? &none : &out->add}, {&out->out}, "n"))
     return status;
-  return check_size(args, &out->tiles);
+  return check_size("n", args.n, kCombinePiece, args.tokens, "tokens", &out->tiles);
 }
 
 }  // namespace dualgemm

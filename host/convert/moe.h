@@ -1,5 +1,6 @@
 // moe.h -- what stands around the launches of a layer of experts (MoE), as its rules, launches and twins on
-// the host see it: the rows of the experts from the router's choices, and the sum of a token's rows.
+// the host see it: the rows of the experts from the router's choices, an A of 16 bits in the order of these
+// rows, and the sum of a token's rows.
 #pragma once
 
 #include "host/common/problem.h"
@@ -12,6 +13,13 @@ struct Permutation {
   int32_t count;  // of choices, which is that of rows
 };
 
+struct Gathering {
+  dualgemm_moe_gather_args_t args;
+  bool empty;
+  Tensor x, out;
+  int32_t tiles;  // of the kernel
+};
+
 struct Combination {
   dualgemm_moe_combine_args_t args;
   bool empty;
@@ -22,10 +30,12 @@ struct Combination {
 
 // Return what the initialisers of the structures set.
 dualgemm_moe_permute_args_t default_moe_permute_args();
+dualgemm_moe_gather_args_t default_moe_gather_args();
 dualgemm_moe_combine_args_t default_moe_combine_args();
 
 // Check every rule but that about the device, in the order of the manual.
 dualgemm_status_t validate(const dualgemm_moe_permute_args_t* args, Permutation* permutation);
+dualgemm_status_t validate(const dualgemm_moe_gather_args_t* args, Gathering* gathering);
 dualgemm_status_t validate(const dualgemm_moe_combine_args_t* args, Combination* combination);
 
 }  // namespace dualgemm

@@ -29,6 +29,17 @@ void permute(const Permutation& permutation) {
   if (args.row_weight) std::fill(args.row_weight + row, args.row_weight + permutation.count, 0.0f);
 }
 
+void gather(const Gathering& gathering) {
+  const dualgemm_moe_gather_args_t& args = gathering.args;
+  const auto* const x = static_cast<const uint16_t*>(args.x);
+  auto* const out = static_cast<uint16_t*>(args.out);
+  for (int64_t row = 0; row < args.rows; ++row) {
+    const int32_t from = args.row_index[row];
+    if (from >= 0 && from < args.x_rows)
+      std::copy_n(x + from * gathering.x.pitch, args.k, out + row * gathering.out.pitch);
+  }
+}
+
 void combine(const Combination& combination) {
   const dualgemm_moe_combine_args_t& args = combination.args;
   for (int64_t token = 0; token < args.tokens; ++token)
@@ -54,6 +65,14 @@ dualgemm_status_t dualgemm_moe_permute_host(const dualgemm_moe_permute_args_t* a
   Permutation permutation;
   if (auto status = validate(args, &permutation)) return status;
   if (!permutation.empty) permute(permutation);
+  return DUALGEMM_STATUS_SUCCESS;
+}
+
+dualgemm_status_t dualgemm_moe_gather_host(const dualgemm_moe_gather_args_t* args) noexcept {
+  clear_last_error();
+  Gathering gathering;
+  if (auto status = validate(args, &gathering)) return status;
+  if (!gathering.empty) gather(gathering);
   return DUALGEMM_STATUS_SUCCESS;
 }
 

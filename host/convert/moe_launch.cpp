@@ -36,6 +36,16 @@ dualgemm_status_t permute(const dualgemm_moe_permute_args_t* user_args, cudaStre
   return launch(args.experts, args.flags, stream, kPermuteKernel, params, kPermuteCtas);
 }
 
+dualgemm_status_t gather(const dualgemm_moe_gather_args_t* user_args, cudaStream_t stream) {
+  Gathering gathering;
+  if (auto status = validate(user_args, &gathering)) return status;
+  if (gathering.empty) return kOk;
+  const dualgemm_moe_gather_args_t& args = gathering.args;
+  const GatherParams params{args.row_index, args.rows,         args.k,   args.x_rows,
+                            args.x,         gathering.x.pitch, args.out, gathering.out.pitch};
+  return launch(gathering.tiles, args.flags, stream, kGatherKernel, params, kGatherCtas);
+}
+
 dualgemm_status_t combine(const dualgemm_moe_combine_args_t* user_args, cudaStream_t stream) {
   Combination combination;
   if (auto status = validate(user_args, &combination)) return status;
@@ -58,6 +68,11 @@ void dualgemm_moe_permute_args_init_sized(dualgemm_moe_permute_args_t* args, siz
   init_structure(args, struct_size, &defaults, sizeof defaults);
 }
 
+void dualgemm_moe_gather_args_init_sized(dualgemm_moe_gather_args_t* args, size_t struct_size) noexcept {
+  const dualgemm_moe_gather_args_t defaults = default_moe_gather_args();
+  init_structure(args, struct_size, &defaults, sizeof defaults);
+}
+
 void dualgemm_moe_combine_args_init_sized(dualgemm_moe_combine_args_t* args, size_t struct_size) noexcept {
   const dualgemm_moe_combine_args_t defaults = default_moe_combine_args();
   init_structure(args, struct_size, &defaults, sizeof defaults);
@@ -67,6 +82,12 @@ dualgemm_status_t dualgemm_moe_permute(const dualgemm_moe_permute_args_t* args,
                                        dualgemm_stream_t stream) noexcept {
   clear_last_error();
   return permute(args, stream);
+}
+
+dualgemm_status_t dualgemm_moe_gather(const dualgemm_moe_gather_args_t* args,
+                                      dualgemm_stream_t stream) noexcept {
+  clear_last_error();
+  return gather(args, stream);
 }
 
 dualgemm_status_t dualgemm_moe_combine(const dualgemm_moe_combine_args_t* args,

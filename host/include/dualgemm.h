@@ -532,7 +532,8 @@ DUALGEMM_API dualgemm_status_t dualgemm_quantize_host_ex(const dualgemm_quantize
 /* A layer of experts (MoE) is five calls, of which none needs a number from the device (manual: GROUPS.md):
  *
  *     dualgemm_moe_permute      the router's choices -> rows of the experts
- *     dualgemm_quantize         row_index = row_token: those rows of x -> A, SFA
+ *     dualgemm_quantize         row_index = row_token: those rows of x -> A, SFA; for an A of 16 bits:
+ *     dualgemm_moe_gather       row_index = row_token: those rows of x -> A
  *     dualgemm_launch_ex        gate and up of each expert: two products, OFFSETS
  *     dualgemm_launch_ex        down of each expert: one product, OFFSETS, c_row_scale = row_weight
  *     dualgemm_moe_combine      each token's rows -> their sum
@@ -570,6 +571,32 @@ DUALGEMM_API void dualgemm_moe_permute_args_init_sized(dualgemm_moe_permute_args
 DUALGEMM_API dualgemm_status_t dualgemm_moe_permute(const dualgemm_moe_permute_args_t* args,
                                                     dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_moe_permute_host(const dualgemm_moe_permute_args_t* args)
+    DUALGEMM_NOEXCEPT;
+
+/* From rows of x to rows of an A of 16 bits, which is not quantised: out[r] = x[row_index[r]]. */
+typedef struct dualgemm_moe_gather_args {
+  uint32_t struct_size; /* set by dualgemm_moe_gather_args_init */
+  uint32_t flags;       /* DUALGEMM_FLAG_PDL or 0 */
+  int32_t rows, k;      /* of out; k elements, a multiple of 8. With k 0 or rows 0 nothing is done */
+  int32_t x_rows;       /* rows of x, at least 1 */
+  int32_t x_dtype;      /* of x and out: BF16 (default) or FP16, as a_dtype of the launch */
+  /* [rows], such as row_token; 4-byte aligned. A row of out whose index is outside 0 .. x_rows - 1 is not written. */
+  const int32_t* row_index;
+  const void* x;        /* [x_rows, k] of x_dtype; 16-byte aligned */
+  void* out;            /* [rows, k] of x_dtype, the launch's A; 16-byte aligned; overlaps nothing else */
+  int64_t ldx, ld_out;  /* from one row to the next, in elements; 0 = compact. Multiples of 16 bytes */
+} dualgemm_moe_gather_args_t;
+
+/* Sets the size, and defaults. */
+DUALGEMM_API void dualgemm_moe_gather_args_init_sized(dualgemm_moe_gather_args_t* args,
+                                                      size_t struct_size) DUALGEMM_NOEXCEPT;
+#define dualgemm_moe_gather_args_init(args) \
+  dualgemm_moe_gather_args_init_sized((args), sizeof(dualgemm_moe_gather_args_t))
+
+/* Copies the k elements of a row bit by bit; what lies between them and the pitch is not touched. */
+DUALGEMM_API dualgemm_status_t dualgemm_moe_gather(const dualgemm_moe_gather_args_t* args,
+                                                   dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
+DUALGEMM_API dualgemm_status_t dualgemm_moe_gather_host(const dualgemm_moe_gather_args_t* args)
     DUALGEMM_NOEXCEPT;
 
 /* From the rows of the experts to a row of each token: out[t] = sum over s of c[token_row[t][s]] + add[t]. */

@@ -3,6 +3,7 @@
 namespace dualgemm {
 
 constinit const PermuteKernel kPermuteKernel = &convert::permute_kernel;
+constinit const GatherKernel kGatherKernel = &convert::gather_kernel;
 
 #define KERNELS(c)                                                                          \
   {                                                                                         \

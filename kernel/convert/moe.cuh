@@ -86,6 +86,35 @@ __global__ void __launch_bounds__(kConvertThreads, kPermuteCtas)
   }
 }
 
+// A tile is a piece of 32 rows. A thread loads all that it has of its row before it stores any of it.
+__global__ void __launch_bounds__(kConvertThreads, kGatherCtas)
+    gather_kernel(const __grid_constant__ GatherParams p) {
+  // The kernel that precedes may write x and row_index, and read out.
+  ptx::griddepcontrol_wait();
+  ptx::griddepcontrol_launch_dependents();
+  const auto pieces = static_cast<uint32_t>((int64_t{p.k} + kGatherPiece - 1) / kGatherPiece);
+  const auto bands = static_cast<uint32_t>((int64_t{p.rows} + kGatherRows - 1) / kGatherRows);
+  for (uint32_t tile = blockIdx.x; tile < pieces * bands; tile += gridDim.x) {
+    const auto row = static_cast<int32_t>(tile / pieces * kGatherRows + threadIdx.x / kGatherThreads);
+    const auto first =
+        static_cast<int32_t>(tile % pieces * kGatherPiece + threadIdx.x % kGatherThreads * kGatherColumns);
+    if (row >= p.rows) continue;
+    const int32_t from = p.row_index[row];
+    if (from < 0 || from >= p.x_rows) continue;
+    const auto* const x = static_cast<const uint16_t*>(p.x) + from * p.x_pitch;
+    auto* const out = static_cast<uint16_t*>(p.out) + row * p.out_pitch;
+    uint32_t words[kGatherAtOnce][4];
+#pragma unroll
+    for (int i = 0; i < kGatherAtOnce; ++i)
+      if (const int32_t column = first + i * kGatherThreads * kGatherColumns; column < p.k)
+        load_words(x + column, words[i]);
+#pragma unroll
+    for (int i = 0; i < kGatherAtOnce; ++i)
+      if (const int32_t column = first + i * kGatherThreads * kGatherColumns; column < p.k)
+        ptx::st_global_v4_b32(out + column, words[i]);
+  }
+}
+
 // The columns of a thread in one row.
 template <class X>
 struct Columns {

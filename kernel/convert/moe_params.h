@@ -21,6 +21,17 @@ struct PermuteParams {
   float* row_weight;    // the weight of each row, 0 beyond the last; null without weights
 };
 
+// From rows of x to rows of an A of 16 bits.
+struct GatherParams {
+  const int32_t* row_index;  // the row of x that each row is copied from
+  int32_t rows, k;
+  int32_t x_rows;  // of x; a row whose index is beyond them is left alone
+  const void* x;
+  int64_t x_pitch;  // elements
+  void* out;
+  int64_t out_pitch;
+};
+
 // From the rows of the experts to a row of each token.
 struct CombineParams {
   const int32_t* token_row;
@@ -35,14 +46,21 @@ struct CombineParams {
 };
 
 using PermuteKernel = void (*)(PermuteParams);
+using GatherKernel = void (*)(GatherParams);
 using CombineKernel = void (*)(CombineParams);
 
 // This many CTAs of each kind fit on an SM. They have the threads of all conversions.
-inline constexpr int32_t kPermuteCtas = 4, kCombineCtas = 4;
+inline constexpr int32_t kPermuteCtas = 4, kGatherCtas = 4, kCombineCtas = 4;
+// Eight threads copy a row, 16 bytes each, which together are a line of 128 bytes. Each thread has this many
+// such lines under way at once. So a tile is 32 rows by 256 columns.
+inline constexpr int32_t kGatherColumns = 8, kGatherThreads = 8, kGatherAtOnce = 4;
+inline constexpr int32_t kGatherRows = kConvertThreads / kGatherThreads,
+                         kGatherPiece = kGatherColumns * kGatherThreads * kGatherAtOnce;
 // Columns that a thread sums, of 16 bits as many as 16 bytes have, and that a CTA does.
 inline constexpr int32_t kCombineColumns = 8, kCombinePiece = kCombineColumns * kConvertThreads;
 
 extern const PermuteKernel kPermuteKernel;
+extern const GatherKernel kGatherKernel;
 // By the first index: c is bf16, fp16 or fp32, in the order of CType; by the second: out.
 extern const CombineKernel kCombineKernels[3][3];
 

@@ -20,6 +20,7 @@ Expected expected_of(const dualgemm_quantize_args_t& args) {
 }
 
 Expected expected_of(const dualgemm_moe_permute_args_t&) { return {1, 0}; }
+Expected expected_of(const dualgemm_moe_gather_args_t&) { return {1, 0}; }
 Expected expected_of(const dualgemm_moe_combine_args_t&) { return {1, 0}; }
 
 template <class Args>
@@ -74,6 +75,12 @@ void permute_experts(Bytes& bytes) {
   const bool bad_stream = bytes.one_in(16);
   const Claimed<dualgemm_moe_permute_args_t> claim(bytes, some_permutation(bytes));
   convert(claim.get(), bad_stream, dualgemm_moe_permute);
+}
+
+void gather_experts(Bytes& bytes) {
+  const bool bad_stream = bytes.one_in(16);
+  const Claimed<dualgemm_moe_gather_args_t> claim(bytes, some_gathering(bytes));
+  convert(claim.get(), bad_stream, dualgemm_moe_gather);
 }
 
 void combine_experts(Bytes& bytes) {

@@ -85,6 +85,16 @@ Fields fields_of_moe_permute_args() {
   return kFields;
 }
 
+Fields fields_of_moe_gather_args() {
+  using S = dualgemm_moe_gather_args_t;
+  static constexpr Field kFields[] = {
+    FIELD(struct_size), FIELD(flags), FIELD(rows), FIELD(k), FIELD(x_rows), FIELD(x_dtype),
+    FIELD(row_index), FIELD(x), FIELD(out), FIELD(ldx), FIELD(ld_out),
+  };
+  static_assert(covered(kFields) == sizeof(S));
+  return kFields;
+}
+
 Fields fields_of_moe_combine_args() {
   using S = dualgemm_moe_combine_args_t;
   static constexpr Field kFields[] = {
@@ -113,6 +123,7 @@ Fields fields_of(const dualgemm_args_t&) { return fields_of_args(); }
 Fields fields_of(const dualgemm_sf_args_t&) { return fields_of_sf_args(); }
 Fields fields_of(const dualgemm_quantize_args_t&) { return fields_of_quantize_args(); }
 Fields fields_of(const dualgemm_moe_permute_args_t&) { return fields_of_moe_permute_args(); }
+Fields fields_of(const dualgemm_moe_gather_args_t&) { return fields_of_moe_gather_args(); }
 Fields fields_of(const dualgemm_moe_combine_args_t&) { return fields_of_moe_combine_args(); }
 Fields fields_of(const dualgemm_device_t&) { return fields_of_device(); }
 

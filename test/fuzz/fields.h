@@ -25,6 +25,7 @@ Fields fields_of(const dualgemm_args_t&);
 Fields fields_of(const dualgemm_sf_args_t&);
 Fields fields_of(const dualgemm_quantize_args_t&);
 Fields fields_of(const dualgemm_moe_permute_args_t&);
+Fields fields_of(const dualgemm_moe_gather_args_t&);
 Fields fields_of(const dualgemm_moe_combine_args_t&);
 Fields fields_of(const dualgemm_device_t&);
 

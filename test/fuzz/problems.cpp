@@ -154,6 +154,22 @@ dualgemm_moe_permute_args_t some_permutation(Bytes& bytes) {
   return args;
 }
 
+dualgemm_moe_gather_args_t some_gathering(Bytes& bytes) {
+  dualgemm_moe_gather_args_t args;
+  dualgemm_moe_gather_args_init(&args);
+  args.flags = bytes.one_of<uint32_t>({0, DUALGEMM_FLAG_PDL});
+  args.rows = bytes.below(bytes.one_of({8, 65535}));
+  args.x_rows = 1 + bytes.below(bytes.one_of({8, 65535}));
+  args.k = 8 * bytes.below(bytes.one_of({8, 4096}));
+  args.x_dtype = bytes.below(2);
+  args.row_index = static_cast<const int32_t*>(far_address(0));
+  args.x = far_address(1), args.out = far_address(2);
+  if (bytes.one_in(4)) args.ldx = args.k + 8 * bytes.below(9);
+  if (bytes.one_in(4)) args.ld_out = args.k + 8 * bytes.below(9);
+  spoil_some(bytes, &args);
+  return args;
+}
+
 dualgemm_moe_combine_args_t some_combination(Bytes& bytes) {
   dualgemm_moe_combine_args_t args;
   dualgemm_moe_combine_args_init(&args);

@@ -10,6 +10,7 @@ dualgemm_args_t some_launch(Bytes& bytes);
 dualgemm_sf_args_t some_factors(Bytes& bytes);
 dualgemm_quantize_args_t some_quantization(Bytes& bytes);
 dualgemm_moe_permute_args_t some_permutation(Bytes& bytes);
+dualgemm_moe_gather_args_t some_gathering(Bytes& bytes);
 dualgemm_moe_combine_args_t some_combination(Bytes& bytes);
 
 // What functions of the library fill in.

@@ -81,7 +81,7 @@ void devices(Bytes& bytes) {
 }  // namespace
 
 void look_up(Bytes& bytes) {
-  switch (bytes.below(10)) {
+  switch (bytes.below(11)) {
     case 0: return names(bytes);
     case 1: return instances(bytes);
     case 2: return devices(bytes);
@@ -90,6 +90,7 @@ void look_up(Bytes& bytes) {
     case 5: return defaults(bytes, dualgemm_quantize_args_init_sized);
     case 6: return defaults(bytes, dualgemm_moe_permute_args_init_sized);
     case 7: return defaults(bytes, dualgemm_moe_combine_args_init_sized);
+    case 8: return defaults(bytes, dualgemm_moe_gather_args_init_sized);
     default: return offsets(bytes);
   }
 }

@@ -11,10 +11,12 @@ void launch_plainly(Bytes& bytes);        // the function without a structure is
 void move_factors(Bytes& bytes);          // conversions.cpp: on the device, where no address is followed
 void quantize(Bytes& bytes);              // the same
 void permute_experts(Bytes& bytes);       // the same
+void gather_experts(Bytes& bytes);        // the same
 void combine_experts(Bytes& bytes);       // the same
 void move_factors_on_host(Bytes& bytes);  // twins.cpp: in real memory, and the rules of the device
 void quantize_on_host(Bytes& bytes);      // the same
 void permute_on_host(Bytes& bytes);       // the same
+void gather_on_host(Bytes& bytes);        // the same
 void combine_on_host(Bytes& bytes);       // the same
 void compute_reference(Bytes& bytes);     // reference.cpp: the launch in real memory
 void convert_matrix(Bytes& bytes);        // matrices.cpp: functions for host memory without a structure

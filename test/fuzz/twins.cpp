@@ -123,6 +123,27 @@ void permute_on_host(Bytes& bytes) {
   run_twin(args, &memory, dualgemm_moe_permute, dualgemm_moe_permute_host);
 }
 
+void gather_on_host(Bytes& bytes) {
+  dualgemm_moe_gather_args_t args;
+  dualgemm_moe_gather_args_init(&args);
+  args.rows = bytes.below(20), args.x_rows = 1 + bytes.below(20), args.k = 8 * bytes.below(8);
+  args.x_dtype = bytes.below(2);
+  if (bytes.one_in(2)) args.ldx = args.k + 8 * bytes.below(4);
+  if (bytes.one_in(2)) args.ld_out = args.k + 8 * bytes.below(4);
+  spoil_numbers(bytes, &args);
+
+  Memory memory(bytes);
+  memory.give(&args.row_index, Rows{1, 1, args.rows, 0, 0, 32}.bytes());
+  memory.give(&args.x, Rows{1, args.x_rows, args.k, args.ldx, 0, 16}.bytes());
+  memory.give(&args.out, Rows{1, args.rows, args.k, args.ld_out, 0, 16}.bytes());
+  // Small numbers of rows, of which some are rows.
+  if (args.row_index && args.rows > 0 && memory.fits())
+    for (size_t byte = 1; byte < 4; ++byte)
+      memory.mask(reinterpret_cast<const uint8_t*>(args.row_index) + byte, 4, 0);
+  if (bytes.one_in(64)) args.out = const_cast<void*>(args.x);
+  run_twin(args, &memory, dualgemm_moe_gather, dualgemm_moe_gather_host);
+}
+
 void combine_on_host(Bytes& bytes) {
   dualgemm_moe_combine_args_t args;
   dualgemm_moe_combine_args_init(&args);

@@ -1,7 +1,7 @@
 // moe_test.cpp -- what stands around the launches of a layer of experts, on the device and by the twins on
 // the host, byte by byte: rows of the experts against a stable sort of the choices, sums of a token's rows
-// against additions one by one, rows that are quantised by index against the same rows copied first. Every
-// byte around the outputs stays. Most of it is judged.
+// against additions one by one, rows that are quantised by index against the same rows copied first, and rows
+// of 16 bits against copies one by one. Every byte around the outputs stays. Most of it is judged.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -480,18 +480,117 @@ TEST_CASE("quantise: rows by index are those of a copy", "[moe][quantize]") {
 
 namespace {
 
-// A whole layer of experts: permute, quantise, gate and up to NVFP4, down, combine.
+// A copy by index of rows of 16 bits.
+struct Copied {
+  int32_t rows, k, x_rows;
+  dualgemm_dtype_t dtype;
+  bool compact;
+  int64_t ldx, ld_out;
+  Buffer index, x, out, out_after;
+
+  Copied(int32_t rows_, int32_t k_, int32_t x_rows_, dualgemm_dtype_t type, bool without_gaps)
+      : rows(rows_),
+        k(k_),
+        x_rows(x_rows_),
+        dtype(type),
+        compact(without_gaps),
+        ldx(k + (compact ? 0 : 24)),
+        ld_out(k + (compact ? 0 : 40)),
+        index(static_cast<size_t>(rows) * 4),
+        x(static_cast<size_t>(x_rows * ldx) * 2),
+        out(static_cast<size_t>(rows * ld_out) * 2),
+        out_after(out) {
+    Rng random(static_cast<uint64_t>(rows + k));
+    for (size_t i = 0; i < x.size(); ++i) x.host()[i] = static_cast<uint8_t>(random.below(256));
+    for (size_t i = 0; i < out.size(); ++i) out.host()[i] = static_cast<uint8_t>(random.below(256));
+    out_after = out;
+    const int32_t outside[] = {-1, x_rows, INT32_MIN, INT32_MAX};
+    for (int64_t row = 0; row < rows; ++row) {
+      const bool inside = random.below(4) != 0;
+      const int32_t from = inside ? random.between(0, x_rows - 1) : outside[random.below(4)];
+      index.put(row, from);
+      if (!inside) continue;
+      for (int64_t column = 0; column < k; ++column)
+        out_after.put(row * ld_out + column, x.get<uint16_t>(from * ldx + column));
+    }
+  }
+
+  template <class Buffers>
+  dualgemm_moe_gather_args_t args(Buffers& row_index, Buffers& from, Buffers& to) const {
+    dualgemm_moe_gather_args_t args;
+    dualgemm_moe_gather_args_init(&args);
+    args.rows = rows, args.k = k, args.x_rows = x_rows, args.x_dtype = dtype;
+    args.row_index = row_index.template data<int32_t>();
+    args.x = from.data(), args.out = to.data();
+    if (!compact) args.ldx = ldx, args.ld_out = ld_out;
+    return args;
+  }
+
+  void check_device() const {
+    const DeviceBuffer index_device(index), x_device(x), out_device(out);
+    const dualgemm_moe_gather_args_t on_device = args(index_device, x_device, out_device);
+    check_status(dualgemm_moe_gather(&on_device, nullptr));
+    CHECK(out_device.difference(out_after) == "");
+    CHECK(x_device.difference(x) == "");
+    CHECK(index_device.difference(index) == "");
+  }
+};
+
+void check_copied(Copied c) {
+  INFO(c.rows << " rows of " << c.x_rows << ", k " << c.k << ", type " << c.dtype << ", compact "
+              << c.compact);
+  c.check_device();
+  const dualgemm_moe_gather_args_t on_host = c.args(c.index, c.x, c.out);
+  check_status(dualgemm_moe_gather_host(&on_host));
+  CHECK(difference(c.out, c.out_after) == "");
+}
+
+}  // namespace
+
+// A tile is 32 rows by 256 columns.
+TEST_CASE("gather: rows by index are copied, and those that nobody owns stay", "[moe]") {
+  Judged judged;
+  const int32_t ks[] = {8, 64, 72, 248, 256, 264, 520}, all_rows[] = {1, 31, 32, 33, 100};
+  int32_t turn = 0;
+  for (const int32_t k : ks)
+    for (const int32_t rows : all_rows) {
+      check_copied({rows, k, turn % 11 + 1, kTypes[turn % 2], turn % 3 == 0});
+      ++turn;
+    }
+  CHECK(judged.findings() == "");
+}
+
+// Four CTAs run on each of 148 SMs.
+TEST_CASE("gather: a CTA has several tiles", "[moe]") {
+  check_copied({20000, 264, 300, DUALGEMM_DTYPE_FP16, false});
+}
+
+TEST_CASE("gather: every schedule gives the same bits", "[moe]") {
+  const Copied c(70, 328, 9, DUALGEMM_DTYPE_BF16, false);
+  for (const char* const mode : kModes) {
+    INFO(mode);
+    const Scheduled scheduled(mode, 29);
+    c.check_device();
+  }
+}
+
+namespace {
+
+// A whole layer of experts: permute, quantise or gather, gate and up to NVFP4, down, combine.
 struct Layer {
+  bool quantises;  // else A is bf16, as x
   static constexpr int32_t kTokens = 21, kTopK = 3, kExperts = 4, kN = 96, kK = 64, kOut = 72,
                            kRows = kTokens * kTopK;
   DeviceArray<uint16_t> x;
   DeviceArray<float> topk_weights, row_weight, row_scale;
   DeviceArray<int32_t> ids, group_rows, row_token, token_row;
+  DeviceArray<uint16_t> gathered;
   DeviceArray<uint8_t> a, sfa, b, sfb, hidden, sf_hidden, b_down, sfb_down;
   DeviceArray<uint16_t> c, out;
 
-  Layer()
-      : x(some(kTokens * kK, 1)),
+  explicit Layer(bool in_nvfp4)
+      : quantises(in_nvfp4),
+        x(some(kTokens * kK, 1)),
         topk_weights(std::vector<float>(kRows, 0.25f)),
         row_weight(kRows),
         row_scale(kRows),
@@ -499,6 +598,7 @@ struct Layer {
         group_rows(kExperts + 1),
         row_token(kRows),
         token_row(kRows),
+        gathered(kRows * kK),
         a(kRows * kK / 2),
         sfa(ref::sf_bytes(128, kK) * kExperts),
         b(bytes(2 * kExperts * kN * kK / 2, 2)),
@@ -515,11 +615,11 @@ struct Layer {
     dualgemm_args_t up;
     dualgemm_args_init(&up);
     up.m = rows, up.n = kN, up.k = kK;
-    up.a = a.data(), up.sfa = sfa.data();
+    if (quantises) up.a = a.data(), up.sfa = sfa.data(), up.a_row_scale = row_scale.data();
+    else up.a = gathered.data(), up.a_dtype = DUALGEMM_DTYPE_BF16;
     up.b1 = b.data(), up.b2 = b.data() + b.size() / 2;
     up.sfb1 = sfb.data(), up.sfb2 = sfb.data() + sfb.size() / 2;
     up.alpha1 = up.alpha2 = 0.0625f;
-    up.a_row_scale = row_scale.data();
     up.c = hidden.data(), up.sfc = sf_hidden.data(), up.c_dtype = DUALGEMM_DTYPE_NVFP4;
     return up;
   }
@@ -535,6 +635,28 @@ struct Layer {
     return down;
   }
 
+  void enqueue_a(uint32_t flags, cudaStream_t stream) const {
+    if (!quantises) {
+      dualgemm_moe_gather_args_t gather;
+      dualgemm_moe_gather_args_init(&gather);
+      gather.flags = flags;
+      gather.rows = kRows, gather.k = kK, gather.x_rows = kTokens;
+      gather.row_index = row_token.data(), gather.x = x.data(), gather.out = gathered.data();
+      check_status(dualgemm_moe_gather(&gather, stream));
+      return;
+    }
+    dualgemm_quantize_args_t quantize;
+    dualgemm_quantize_args_init(&quantize);
+    quantize.flags = flags;
+    quantize.rows = kRows, quantize.k = kK;
+    quantize.group_mode = DUALGEMM_GROUP_OFFSETS, quantize.groups = kExperts;
+    quantize.group_rows = group_rows.data();
+    quantize.x = x.data(), quantize.q = a.data(), quantize.sf = sfa.data();
+    quantize.scale_mode = DUALGEMM_SCALE_ROW, quantize.row_scale = row_scale.data();
+    quantize.row_index = row_token.data(), quantize.x_rows = kTokens;
+    check_status(dualgemm_quantize(&quantize, stream));
+  }
+
   void enqueue(uint32_t flags, cudaStream_t stream) const {
     dualgemm_moe_permute_args_t permute;
     dualgemm_moe_permute_args_init(&permute);
@@ -545,16 +667,7 @@ struct Layer {
     permute.token_row = token_row.data(), permute.row_weight = row_weight.data();
     check_status(dualgemm_moe_permute(&permute, stream));
 
-    dualgemm_quantize_args_t quantize;
-    dualgemm_quantize_args_init(&quantize);
-    quantize.flags = flags & DUALGEMM_FLAG_PDL;
-    quantize.rows = kRows, quantize.k = kK;
-    quantize.group_mode = DUALGEMM_GROUP_OFFSETS, quantize.groups = kExperts;
-    quantize.group_rows = group_rows.data();
-    quantize.x = x.data(), quantize.q = a.data(), quantize.sf = sfa.data();
-    quantize.scale_mode = DUALGEMM_SCALE_ROW, quantize.row_scale = row_scale.data();
-    quantize.row_index = row_token.data(), quantize.x_rows = kTokens;
-    check_status(dualgemm_quantize(&quantize, stream));
+    enqueue_a(flags & DUALGEMM_FLAG_PDL, stream);
 
     for (dualgemm_args_t args : {up_args(kRows), down_args(kRows)}) {
       args.flags = flags | DUALGEMM_FLAG_BATCH_INVARIANT;
@@ -568,6 +681,15 @@ struct Layer {
     combine.tokens = kTokens, combine.top_k = kTopK, combine.n = kOut;
     combine.token_row = token_row.data(), combine.c = c.data(), combine.out = out.data();
     check_status(dualgemm_moe_combine(&combine, stream));
+  }
+
+  void quantise_token(int32_t token) const {
+    dualgemm_quantize_args_t quantize;
+    dualgemm_quantize_args_init(&quantize);
+    quantize.rows = 1, quantize.k = kK;
+    quantize.x = x.data() + token * kK, quantize.q = a.data(), quantize.sf = sfa.data();
+    quantize.scale_mode = DUALGEMM_SCALE_ROW, quantize.row_scale = row_scale.data();
+    check_status(dualgemm_quantize(&quantize, nullptr));
   }
 
   // The sums that token by token, expert by expert, the launch without groups gives.
@@ -597,13 +719,9 @@ std::vector<uint16_t> Layer::token_by_token(const std::vector<int32_t>& choices)
     for (int32_t slot = 0; slot < kTopK; ++slot) {
       const int32_t expert = choices[static_cast<size_t>(token * kTopK + slot)];
       if (expert < 0 || expert >= kExperts) continue;
-      dualgemm_quantize_args_t quantize;
-      dualgemm_quantize_args_init(&quantize);
-      quantize.rows = 1, quantize.k = kK;
-      quantize.x = x.data() + token * kK, quantize.q = a.data(), quantize.sf = sfa.data();
-      quantize.scale_mode = DUALGEMM_SCALE_ROW, quantize.row_scale = row_scale.data();
-      check_status(dualgemm_quantize(&quantize, nullptr));
       dualgemm_args_t up = up_args(1), down = down_args(1);
+      if (quantises) quantise_token(token);
+      else up.a = x.data() + token * kK;
       const auto of_expert = [expert](const void* start, size_t bytes) {
         return static_cast<const uint8_t*>(start) + static_cast<size_t>(expert) * bytes;
       };
@@ -626,9 +744,10 @@ std::vector<uint16_t> Layer::token_by_token(const std::vector<int32_t>& choices)
 
 }  // namespace
 
-TEST_CASE("the five calls of a layer are captured into one graph, and replay with the choices they then find",
-          "[moe]") {
-  const Layer layer;
+namespace {
+
+void check_layer(bool in_nvfp4) {
+  const Layer layer(in_nvfp4);
   const Stream stream;
   layer.enqueue(0, stream.get());  // this loads the kernels, as dualgemm_init loads all
   check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
@@ -654,4 +773,18 @@ TEST_CASE("the five calls of a layer are captured into one graph, and replay wit
   }
   check_cuda(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
   check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
+}
+
+}  // namespace
+
+TEST_CASE("the five calls of a layer are captured into one graph, and replay with the choices they then find",
+          "[moe]") {
+  check_layer(true);
+}
+
+TEST_CASE("the five calls of a layer take an A of 16 bits on Hopper", "[moe]") {
+  dualgemm_device_t device;
+  dualgemm_device_init(&device);
+  check_status(dualgemm_current_device(&device));
+  if (device.cc_major == 9) check_layer(false);
 }

@@ -18,7 +18,8 @@ CODE = re.sub(r"/\*.*?\*/", "", HEADER, flags=re.S)
 sys.path.insert(0, str(SOURCE / "host/python"))
 from dualgemm import _library, _structures as s  # noqa: E402
 
-STRUCTURES = [s.Args, s.Device, s.InstanceInfo, s.SfArgs, s.QuantizeArgs, s.MoePermuteArgs, s.MoeCombineArgs]
+STRUCTURES = [s.Args, s.Device, s.InstanceInfo, s.SfArgs, s.QuantizeArgs, s.MoePermuteArgs, s.MoeGatherArgs,
+              s.MoeCombineArgs]
 PLAIN = {"float": ctypes.c_float, "int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32, "int64_t": ctypes.c_int64,
          "size_t": ctypes.c_size_t}
 NUMBERS = [name for name in dir(s) if re.match(r"(STATUS|DTYPE|ACTIVATION|FLAG|GROUP|SCALE|ROWS)_", name)]

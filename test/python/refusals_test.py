@@ -22,7 +22,8 @@ from dlpack import BF16, FP32, UINT8, Tensor, empty, on_gpu  # noqa: E402
 B200 = d.device(cc_major=10, sm_count=148, driver_version=13000)
 EXTENTS = dict(m=2, n=16, k=16)
 RULES = {d.Args: [_rules.ARGS], d.QuantizeArgs: [_rules.GATHER], d.SfArgs: [_rules.SWIZZLE, _rules.UNSWIZZLE],
-         d.MoePermuteArgs: [_rules.PERMUTE], d.MoeCombineArgs: [_rules.COMBINE]}
+         d.MoePermuteArgs: [_rules.PERMUTE], d.MoeGatherArgs: [_rules.ROWS_BY_INDEX],
+         d.MoeCombineArgs: [_rules.COMBINE]}
 
 
 class Bytes:

@@ -344,6 +344,20 @@ class Conversions(unittest.TestCase):
                             row_scale=bytearray(4))
             self.assertEqual(q.bytes()[row * k // 2:(row + 1) * k // 2], bytes(one))
 
+        # Without quantising: the same rows of bf16. Those that nobody owns stay as they are.
+        plain, a, host_a = codes(tokens * 64), empty(BF16, (rows, 32)), bytearray(rows * 64)
+        a_before = a.bytes()
+        d.moe_gather(on_gpu(plain, BF16, (tokens, 32)), device["row_token"], a)
+        d.moe_gather_host(plain, host["row_token"], host_a, rows=rows, x_rows=tokens, k=32)
+        for row, token in enumerate(tokens_of_rows):
+            part, there = slice(row * 64, (row + 1) * 64), plain[token * 64:(token + 1) * 64]
+            self.assertEqual(a.bytes()[part], there if token >= 0 else a_before[part])
+            self.assertEqual(host_a[part], there if token >= 0 else bytes(64))
+        with self.assertRaisesRegex(ValueError, "^out: its shape says k=40, and k=32 was said"):
+            d.moe_gather(on_gpu(plain, BF16, (tokens, 32)), device["row_token"], empty(BF16, (rows, 40)))
+        with self.assertRaisesRegex(ValueError, "^out: this memory is read-only"):
+            d.moe_gather_host(plain, host["row_token"], bytes(rows * 64), rows=rows, x_rows=tokens, k=32)
+
         c = struct.pack(f"{rows * 8}f", *(random.gauss(0, 3) for _ in range(rows * 8)))
         out, host_out = empty(FP32, (tokens, 8)), memoryview(bytearray(tokens * 32)).cast("f", (tokens, 8))
         d.moe_combine(on_gpu(c, FP32, (rows, 8)), device["token_row"], out)

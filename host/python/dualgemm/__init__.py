@@ -9,7 +9,8 @@ from ._arguments import (arguments, beside as _beside, complete as _complete, fi
                          initialised as _initialised, integer as _integer)
 from ._library import Error, load
 from ._structures import *  # noqa: F401,F403 -- the numbers of the header
-from ._structures import DTYPE_FP32, Device, InstanceInfo, MoeCombineArgs, MoePermuteArgs, QuantizeArgs, SfArgs
+from ._structures import (DTYPE_FP32, Device, InstanceInfo, MoeCombineArgs, MoeGatherArgs, MoePermuteArgs,
+                          QuantizeArgs, SfArgs)
 from ._tensors import CPU as _CPU, CUDA as _CUDA, stream_handle as _stream
 
 
@@ -151,6 +152,22 @@ def moe_permute(topk_ids, experts, group_rows, row_token, token_row, *, stream=0
 
 def moe_permute_host(topk_ids, experts, group_rows, row_token, token_row, **fields):
     load().dualgemm_moe_permute_host(_permute_args(topk_ids, experts, group_rows, row_token, token_row, fields, _CPU))
+
+
+def _gather_args(x, row_index, out, fields, kind):
+    return _in_place(_complete(MoeGatherArgs, _rules.ROWS_BY_INDEX,
+                               {"x": x, "row_index": row_index, "out": out, **fields}), kind)
+
+
+def moe_gather(x, row_index, out, *, stream=0, **fields):
+    """dualgemm_moe_gather: rows of x by index, to an A of 16 bits. Returns `out`."""
+    load().dualgemm_moe_gather(_gather_args(x, row_index, out, fields, _CUDA), _stream(stream))
+    return out
+
+
+def moe_gather_host(x, row_index, out, **fields):
+    load().dualgemm_moe_gather_host(_gather_args(x, row_index, out, fields, _CPU))
+    return out
 
 
 def _combine_args(c, token_row, out, fields, kind):

@@ -117,6 +117,11 @@ PERMUTE = {
     "token_row": Tensor(INT32, "tokens", "top_k"),
     "row_weight": Tensor(FP32, 1, _choices),
 }
+ROWS_BY_INDEX = {
+    "row_index": Tensor(INT32, 1, "rows"),
+    "x": Tensor("x_dtype", "x_rows", "k", SHARED, "ldx"),
+    "out": Tensor("x_dtype", "rows", "k", SHARED, "ld_out"),
+}
 COMBINE = {
     "token_row": Tensor(INT32, "tokens", "top_k"),
     "c": Tensor("c_dtype", _choices, "n", SHARED, "ldc"),

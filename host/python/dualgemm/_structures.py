@@ -113,6 +113,16 @@ class MoePermuteArgs(Structure):
     ]
 
 
+class MoeGatherArgs(Structure):
+    """dualgemm_moe_gather_args_t"""
+    _fields_ = [
+        *_fields(c_uint32, "struct_size flags"),
+        *_fields(c_int32, "rows k x_rows x_dtype"),
+        *_fields(c_void_p, "row_index x out"),
+        *_fields(c_int64, "ldx ld_out"),
+    ]
+
+
 class MoeCombineArgs(Structure):
     """dualgemm_moe_combine_args_t"""
     _fields_ = [

@@ -15,6 +15,7 @@ size_t c99_instance_info_size(void);
 size_t c99_sf_args_size(void);
 size_t c99_quantize_args_size(void);
 size_t c99_moe_permute_args_size(void);
+size_t c99_moe_gather_args_size(void);
 size_t c99_moe_combine_args_size(void);
 void c99_args_init(dualgemm_args_t* args);
 void c99_device_init(dualgemm_device_t* device);
@@ -26,6 +27,7 @@ size_t c99_instance_info_size(void) { return sizeof(dualgemm_instance_info_t); }
 size_t c99_sf_args_size(void) { return sizeof(dualgemm_sf_args_t); }
 size_t c99_quantize_args_size(void) { return sizeof(dualgemm_quantize_args_t); }
 size_t c99_moe_permute_args_size(void) { return sizeof(dualgemm_moe_permute_args_t); }
+size_t c99_moe_gather_args_size(void) { return sizeof(dualgemm_moe_gather_args_t); }
 size_t c99_moe_combine_args_size(void) { return sizeof(dualgemm_moe_combine_args_t); }
 void c99_args_init(dualgemm_args_t* args) { dualgemm_args_init(args); }
 void c99_device_init(dualgemm_device_t* device) { dualgemm_device_init(device); }

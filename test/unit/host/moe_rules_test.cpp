@@ -17,12 +17,14 @@ using dualgemm_test::address;
 
 extern "C" {
 size_t c99_moe_permute_args_size(void);
+size_t c99_moe_gather_args_size(void);
 size_t c99_moe_combine_args_size(void);
 }
 
 namespace {
 
 using Permute = dualgemm_moe_permute_args_t;
+using Gather = dualgemm_moe_gather_args_t;
 using Combine = dualgemm_moe_combine_args_t;
 
 constexpr auto kValue = DUALGEMM_STATUS_INVALID_VALUE;
@@ -46,6 +48,16 @@ Permute valid_permute() {
   return args;
 }
 
+Gather valid_gather() {
+  Gather args;
+  dualgemm_moe_gather_args_init(&args);
+  args.rows = 40, args.k = 64, args.x_rows = 10;
+  args.row_index = address<const int32_t>(0x1'0000'0000);
+  args.x = address(0x1'4000'0000);
+  args.out = address(0x1'8000'0000);
+  return args;
+}
+
 Combine valid_combine() {
   Combine args;
   dualgemm_moe_combine_args_init(&args);
@@ -62,6 +74,10 @@ void put_far_apart(Combine& args) {
   args.c = address(uintptr_t{1} << 48);
   args.out = address(uintptr_t{2} << 48);
   args.add = nullptr;
+}
+void put_far_apart(Gather& args) {
+  args.x = address(uintptr_t{1} << 48);
+  args.out = address(uintptr_t{2} << 48);
 }
 
 template <class Args>
@@ -96,6 +112,15 @@ TEST_CASE("moe: fields stay where programs find them", "[host][moe][abi]") {
   CHECK(offsetof(Permute, topk_ids) == 24);
   CHECK(offsetof(Permute, group_rows) == 40);
   CHECK(offsetof(Permute, row_weight) == 64);
+  CHECK(c99_moe_gather_args_size() == sizeof(Gather));
+  CHECK(sizeof(Gather) == 64);
+  CHECK(offsetof(Gather, rows) == 8);
+  CHECK(offsetof(Gather, k) == 12);
+  CHECK(offsetof(Gather, x_rows) == 16);
+  CHECK(offsetof(Gather, x_dtype) == 20);
+  CHECK(offsetof(Gather, row_index) == 24);
+  CHECK(offsetof(Gather, out) == 40);
+  CHECK(offsetof(Gather, ld_out) == 56);
   CHECK(c99_moe_combine_args_size() == sizeof(Combine));
   CHECK(sizeof(Combine) == 88);
   CHECK(offsetof(Combine, n) == 16);
@@ -121,6 +146,19 @@ TEST_CASE("moe: nothing is looked at where there is nothing to do", "[host][moe]
     CHECK(dualgemm_moe_permute(&permute, nullptr) == kGood);
     CHECK(dualgemm_moe_permute_host(&permute) == kGood);
   }
+  // Of k, which is no multiple of 8, of x_rows, 0, and of the pointers nothing is said.
+  Gather gather;
+  dualgemm_moe_gather_args_init(&gather);
+  CHECK(gather.x_dtype == DUALGEMM_DTYPE_BF16);
+  for (const bool no_rows : {false, true}) {
+    gather.rows = no_rows ? 0 : 5;
+    gather.k = no_rows ? 5 : 0;
+    CHECK(dualgemm_moe_gather(&gather, nullptr) == kGood);
+    CHECK(dualgemm_moe_gather_host(&gather) == kGood);
+  }
+  CHECK(dualgemm_moe_gather(nullptr, nullptr) == kNull);
+  CHECK(std::string(dualgemm_last_error()) == "args=NULL: must point to a dualgemm_moe_gather_args_t");
+  dualgemm_moe_gather_args_init(nullptr);
   CHECK(dualgemm_moe_permute(nullptr, nullptr) == kNull);
   CHECK(std::string(dualgemm_last_error()) == "args=NULL: must point to a dualgemm_moe_permute_args_t");
   CHECK(dualgemm_moe_combine(nullptr, nullptr) == kNull);
@@ -161,6 +199,56 @@ TEST_CASE("moe: what permuting refuses", "[host][moe]") {
                   {kAliasing, "token_row=0x200000000: overlaps row_weight=0x20000009c",
                    [](auto& a) { a.row_weight = address<float>(0x2'0000'0000 + 39 * 4); }}},
                  dualgemm_moe_permute, dualgemm_moe_permute_host);
+}
+
+TEST_CASE("moe: what gathering refuses", "[host][moe]") {
+  check<Gather>(
+      valid_gather(),
+      {{kValue, "flags=0x8: must be 0 or DUALGEMM_FLAG_PDL (0x1), nothing else",
+        [](auto& a) { a.flags = DUALGEMM_FLAG_CHECK_POINTERS; }},
+       {kValue, "x_dtype=2: must be in [0, 1]", [](auto& a) { a.x_dtype = DUALGEMM_DTYPE_FP32; }},
+       {kValue, "x_dtype=-1: must be in [0, 1]", [](auto& a) { a.x_dtype = -1; }},
+       {kValue, "rows=-1: must not be negative", [](auto& a) { a.rows = -1; }},
+       {kValue, "k=-8: must not be negative", [](auto& a) { a.k = -8; }},
+       {DUALGEMM_STATUS_INVALID_SHAPE, "k=60: must be a multiple of 8", [](auto& a) { a.k = 60; }},
+       {kValue, "x_rows=0: must be at least 1", [](auto& a) { a.x_rows = 0; }},
+       {kValue, "x_rows=-2: must be at least 1", [](auto& a) { a.x_rows = -2; }},
+       {kNull, "row_index=NULL: must not be NULL", [](auto& a) { a.row_index = nullptr; }},
+       {kNull, "x=NULL: must not be NULL", [](auto& a) { a.x = nullptr; }},
+       {kNull, "out=NULL: must not be NULL", [](auto& a) { a.out = nullptr; }},
+       {kStride, "ldx=56: must be at least k=64", [](auto& a) { a.ldx = 56; }},
+       {kStride, "ldx=68: must be a multiple of 8", [](auto& a) { a.ldx = 68; }},
+       {kStride, "ld_out=-64: must be at least k=64", [](auto& a) { a.ld_out = -64; }},
+       {kStride, "ld_out=66: must be a multiple of 8", [](auto& a) { a.ld_out = 66; }},
+       {kMisaligned, "row_index=0x100000002: must be 4-byte aligned",
+        [](auto& a) { a.row_index = address<const int32_t>(0x1'0000'0002); }},
+       {kMisaligned, "x=0x140000008: must be 16-byte aligned", [](auto& a) { a.x = address(0x1'4000'0008); }},
+       {kMisaligned, "out=0x180000008: must be 16-byte aligned",
+        [](auto& a) { a.out = address(0x1'8000'0008); }},
+       {kAliasing, "out=0x140000000: overlaps x=0x140000000",
+        [](auto& a) { a.out = address(0x1'4000'0000); }},
+       {kAliasing, "out=0x1400004f0: overlaps x=0x140000000",
+        [](auto& a) { a.out = address(0x1'4000'0000 + 10 * 128 - 16); }},
+       {kAliasing, "out=0x100000090: overlaps row_index=0x100000000",
+        [](auto& a) { a.out = address(0x1'0000'0090); }},
+       {DUALGEMM_STATUS_NOT_SUPPORTED, "k=2147483640: at most 2147482624, and so many pieces of 256 columns",
+        [](auto& a) {
+          a.k = 2147483640;
+          put_far_apart(a);
+        }},
+       {DUALGEMM_STATUS_NOT_SUPPORTED, "k=8456: at most 2147482624, and so many pieces of 256 columns of all",
+        [](auto& a) {
+          a.k = 8456;
+          a.rows = 0x7fffffff;
+          put_far_apart(a);
+        }}},
+      dualgemm_moe_gather, dualgemm_moe_gather_host);
+  // The memory of this is not there: the rules alone look at it.
+  Gather args = valid_gather();
+  args.out = address(0x1'4000'0000 + 10 * 128);
+  dualgemm::Gathering gathering;
+  CHECK(dualgemm::validate(&args, &gathering) == kGood);
+  CHECK(gathering.tiles == 2);
 }
 
 TEST_CASE("moe: what summing refuses", "[host][moe]") {

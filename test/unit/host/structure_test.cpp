@@ -74,6 +74,8 @@ std::vector<Kind> kinds() {
   dualgemm_moe_permute_args_t permute;
   dualgemm_moe_permute_args_init(&permute);
   permute.experts = 1;
+  dualgemm_moe_gather_args_t gather;
+  dualgemm_moe_gather_args_init(&gather);
   dualgemm_moe_combine_args_t combine;
   dualgemm_moe_combine_args_init(&combine);
   dualgemm_device_t device;
@@ -91,6 +93,8 @@ std::vector<Kind> kinds() {
        [](void* x) { return dualgemm_quantize_host_ex(static_cast<dualgemm_quantize_args_t*>(x)); }},
       {sizeof permute, "dualgemm_moe_permute_args_init", bytes_of(permute),
        [](void* x) { return dualgemm_moe_permute_host(static_cast<dualgemm_moe_permute_args_t*>(x)); }},
+      {sizeof gather, "dualgemm_moe_gather_args_init", bytes_of(gather),
+       [](void* x) { return dualgemm_moe_gather_host(static_cast<dualgemm_moe_gather_args_t*>(x)); }},
       {sizeof combine, "dualgemm_moe_combine_args_init", bytes_of(combine),
        [](void* x) { return dualgemm_moe_combine_host(static_cast<dualgemm_moe_combine_args_t*>(x)); }},
       {sizeof described, "dualgemm_device_init", bytes_of(described),
