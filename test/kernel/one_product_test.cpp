@@ -26,12 +26,10 @@ Linear activation_of(const NamedInstance& instance, int32_t turn) {
   return instance.info.general == 0 ? DUALGEMM_LINEAR_ACTIVATION_NONE : static_cast<Linear>(turn % 6);
 }
 
-// Gives a set all that the instance may compute beside the product, and takes the second product away.
+// Gives a set all that the instance may compute beside the product, with the activation of this turn.
 SetOptions use_all_of_one(const NamedInstance& instance, ProblemSet& set, int32_t turn) {
   SetOptions options = use_all_of(instance, set);
   leave_one_product(set, activation_of(instance, turn));
-  const bool adds = instance.dtype != DUALGEMM_DTYPE_NVFP4 && instance.dtype != DUALGEMM_DTYPE_FP8_E4M3;
-  if (instance.info.general != 0 && adds) give_c_add(set, 11);
   options.add_in_place = turn % 2 != 0;
   return options;
 }

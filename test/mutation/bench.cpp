@@ -26,8 +26,9 @@ constexpr uint64_t kPatience = 64 << 20;  // warp instructions without change; n
 constexpr size_t kMostSightings = 64;     // of one run; what follows a first error is rarely news
 
 NamedInstance instance_named(const std::string& name) {
-  for (const NamedInstance& instance : dualgemm_test::instances_of_device())
-    if (instance.name == name) return instance;
+  for (const int32_t products : {2, 1})
+    for (const NamedInstance& instance : dualgemm_test::instances_of_device(products))
+      if (instance.name == name) return instance;
   throw std::runtime_error("the library has no instance " + name);
 }
 
@@ -165,7 +166,8 @@ PrecedingBuffers weights_of(const dualgemm_args_t& args, const dualgemm_test::Pr
   const dualgemm_test::Problem& first = set.problems[index];
   PrecedingBuffers out{};
   const auto add = [&](const void* data, size_t bytes) {
-    out.buffer[out.count++] = spread(static_cast<const uint8_t*>(data) + index * bytes, bytes, false);
+    if (data != nullptr)
+      out.buffer[out.count++] = spread(static_cast<const uint8_t*>(data) + index * bytes, bytes, false);
   };
   add(args.b1, first.b1.size());
   add(args.b2, first.b2.size());
@@ -201,6 +203,7 @@ PrecedingBuffers buffers_of(const dualgemm_args_t& args, const dualgemm_test::Pr
   const size_t bias = args.bias_dtype == DUALGEMM_DTYPE_FP32 ? sizeof(float) : sizeof(uint16_t);
   add_own(args.bias1, set.n * bias);
   add_own(args.bias2, set.n * bias);
+  if (args.c_add != nullptr) add(args.c_add, elements * 2, true);  // all, or a part
   add_own(args.c_global_scale_dev, sizeof(float));
   if (args.amax_out != nullptr) add(args.amax_out, sizeof(float), true);  // a launch reads it, too
   if (args.sfc != nullptr) add(args.sfc, ref::sf_bytes(first.m, set.n), false);
@@ -273,8 +276,8 @@ Bench::Bench(const std::string& name, Part part, const Shape* shape) {
   dualgemm_test::SetOptions options = dualgemm_test::use_all_of(instance, set_);
   for (const dualgemm_test::Problem& problem : set_.problems) {
     expected_.push_back(dualgemm_test::reference(problem, options));
-    for (int side : {0, 1})
-      if (options.d) expected_d_[side].push_back(problem.reference_d(side));
+    for (int side = 0; options.d && side < problem.products; ++side)
+      expected_d_[side].push_back(problem.reference_d(side));
   }
   options.max_sms = subject_.plan().cluster_size();
   options.flags = DUALGEMM_FLAG_PDL;
@@ -395,7 +398,7 @@ std::string Bench::compare_output() {
     const std::vector<dualgemm_test::Output> out = device_->download();
     const std::string first = first_mismatch(out, expected_);
     if (!first.empty() || !subject_.instance->epilogue.general) return first;
-    for (int side : {0, 1}) {
+    for (int side = 0; side < set_.problems[0].products; ++side) {
       const std::string of_d = first_mismatch(device_->download_d(side), expected_d_[side]);
       if (!of_d.empty()) return "D" + std::to_string(side + 1) + ": " + of_d;
     }

@@ -18,7 +18,7 @@ struct PrecedingBuffer {
   bool write;             // read, and written back as they were
 };
 
-inline constexpr int kMostPrecedingBuffers = 19;
+inline constexpr int kMostPrecedingBuffers = 20;
 struct PrecedingBuffers {
   PrecedingBuffer buffer[kMostPrecedingBuffers];
   int32_t count;

@@ -1,6 +1,6 @@
-// soak_main.cpp -- `make soak`: every instance of the kernel as it ships, plain or general, under a
-// thousand random schedules and every directed one. It exits non-zero on anything found, and prints the
-// smallest shape that still shows it and the command that shows it again.
+// soak_main.cpp -- `make soak`: every instance of the kernel as it ships, plain or general, of two products
+// or of one, under a thousand random schedules and every directed one. It exits non-zero on anything found,
+// and prints the smallest shape that still shows it and the command that shows it again.
 #include <fmt/core.h>
 #include <fnmatch.h>
 
@@ -24,8 +24,9 @@ struct Options {
 
 std::vector<std::string> instances(const Options& options) {
   std::vector<std::string> out;
-  for (const auto& instance : dualgemm_test::instances_of_device())
-    if (fnmatch(options.instance.c_str(), instance.name.c_str(), 0) == 0) out.push_back(instance.name);
+  for (const int32_t products : {2, 1})
+    for (const auto& instance : dualgemm_test::instances_of_device(products))
+      if (fnmatch(options.instance.c_str(), instance.name.c_str(), 0) == 0) out.push_back(instance.name);
   if (out.empty()) throw std::runtime_error("the library has no instance " + options.instance);
   return out;
 }

@@ -119,7 +119,9 @@ LaunchOptions use(const NamedInstance& instance) {
 
 SetOptions use_all_of(const NamedInstance& instance, ProblemSet& set) {
   SetOptions options = use(instance);
-  if (instance.info.general == 0) return options;
+  const bool one_product = instance.info.products == 1, general = instance.info.general != 0;
+  if (one_product && !general) leave_one_product(set, DUALGEMM_LINEAR_ACTIVATION_NONE);
+  if (!general) return options;
   // The types of the biases, and of gate and up, take turns.
   const auto turn = static_cast<size_t>(instance.id + instance.dtype);
   Rng rng(2);
@@ -131,6 +133,12 @@ SetOptions use_all_of(const NamedInstance& instance, ProblemSet& set) {
   options.encode_on_device = true;
   options.d = options.amax = true;
   options.d_dtype = kBeforeActivation[turn % std::size(kBeforeActivation)];
+  if (one_product) {
+    leave_one_product(
+        set, static_cast<dualgemm_linear_activation_t>(turn % (DUALGEMM_LINEAR_ACTIVATION_RELU2 + 1)));
+    if (instance.dtype != DUALGEMM_DTYPE_NVFP4 && instance.dtype != DUALGEMM_DTYPE_FP8_E4M3)
+      give_c_add(set, 11);
+  }
   return options;
 }
 

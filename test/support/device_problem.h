@@ -70,7 +70,8 @@ NamedInstance general_instance(const std::string& tile, dualgemm_dtype_t dtype);
 // Returns launch options that force an instance and its type of C.
 LaunchOptions use(const NamedInstance& instance);
 // Does the same, and where the instance is general gives the problems everything that they may have beside
-// their operands and asks for everything that can be written.
+// their operands and asks for everything that can be written. Where it computes one product the problems have
+// one, and an addend if C may have one.
 SetOptions use_all_of(const NamedInstance& instance, ProblemSet& set);
 
 }  // namespace dualgemm_test
