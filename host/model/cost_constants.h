@@ -169,12 +169,12 @@ inline constexpr CostRange kB200Ranges[] = {
 // in other ways: `meet` and `expand_activation`. host/MODEL.md says how far the model is from the times of
 // 2026-11-26 (bench/results/h100_every_instance.json).
 inline constexpr CostConstants kH100Costs{
-    .clock = 1755,  // published: the boost clock that dense products hold
+    .clock = 1980,  // H100: the highest clock, which launches hold up to some hundred rows; the limit of power is below
     .fill_per_sm =
         213e3,  // times; H200: 89 bytes per cycle in a loop of producer and consumer are 176e3 at 1980 MHz
     .fill_all_sms = 17.0e6,  // H200: 65 bytes per cycle and SM where the two SMs of a TPC read the same lines
     .per_copy = 0.0093,      // H200: 18.5 cycles of the thread that issues
-    .dram = 3.0e6,           // H100: a copy from one place to another
+    .dram = 3.2e6,           // times; H100: 3.0e6 of a copy from one place to another
     .l2_bytes = 25e6,        // H100 has 50 MB in two partitions; open whether each keeps a copy, as on a B200
     .latency = 0.70,         // H200: 1393 cycles for 16 KB from DRAM
     .per_byte = 0,           // it is in `round`
@@ -196,20 +196,20 @@ inline constexpr CostConstants kH100Costs{
     .store_part = 2,             // H200, of one SM
     .exchange = 260,             // H200
     .exchange_per_kb = 50.5,     // H200
-    .expand_weight = 0.027,      // times
+    .expand_weight = 0.026,      // times
     .expand_bf16 = 1.27,         // counted: 413 instructions of the loop, 325 to fp16
-    .expand_activation = 0.054,  // by hand, between two fits, 0.061 and 0.046: chooses best
+    .expand_activation = 0.052,  // times
     .order_activation =
         0.08,  // times on an H200, of an A in fp16: 0.067 for tiles of 64 rows, 0.1 for those of 128
     .multiply_adds = 2048,  // published
     .least_columns = 16,    // tried by hand: the times do not tell it from 8 to 48
-    .beside = 0.25,         // times
+    .beside = 0.5,          // times
     .chain = 170,           // times
     .round = 0.86,          // times
     .turn = 300,            // times: with the start of the next tile
     .finish = 0.1,          // times
-    .meet = 1.20,           // by hand, from times
-    .pass = 3.83,           // times, with what its launch keeps the next waiting
+    .meet = 1.45,           // times
+    .pass = 2.6,            // times, with what its launch keeps the next waiting
     .pass_bytes = 2.4e6,    // H100: 512 to 4096 rows
 };
 
@@ -229,7 +229,7 @@ inline constexpr CostRange kHopperRanges[] = {
     // low: an H100, all SMs at once; high: an H200
     {"rate of DRAM", &CostConstants::dram, 2.3e6, 4.4e6},
     // low and high: fits with other constants held
-    {"expansion of a weight", &CostConstants::expand_weight, 0.027, 0.036},
+    {"expansion of a weight", &CostConstants::expand_weight, 0.025, 0.036},
     // low: a third of the smaller fit; high: one and a half times the larger
     {"expansion of an activation", &CostConstants::expand_activation, 0.015, 0.09},
     // low: as to fp16; high: twice what its machine code has more
@@ -237,7 +237,7 @@ inline constexpr CostRange kHopperRanges[] = {
     // low: four bytes through shared memory, 128 in a cycle; high: tiles of 128 rows
     {"order of an activation", &CostConstants::order_activation, 0.031, 0.1},
     {"least columns of a wgmma", &CostConstants::least_columns, 8, 48},
-    {"not hidden", &CostConstants::beside, 0.2, 0.45},
+    {"not hidden", &CostConstants::beside, 0.2, 0.7},
     {"chain of a step", &CostConstants::chain, 170, 300},
     {"round of the ring", &CostConstants::round, 0.6, 2.4},
     // low: the kernel; high: a grid whose CTAs begin anew for each tile
