@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 
 .PHONY: help setup configure lib install package-test by-hand run run-on-gpu run-simulated examples test test-h100 \
         test-gpu mutation soak fuzz cube bench calibrate plot host-time bench-sim ptx instances sass pages doxygen \
-        contest contest-test accuracy format format-check clean
+        contest contest-test accuracy torch test-torch torch-host-time format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
@@ -41,6 +41,22 @@ install:              ## the library, its CMake package, dualgemm.pc and dualgem
 	@$(call configure_lib,ON)
 	@cmake --build $(BUILD)/lib -j $(JOBS)
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD)/lib
+
+# The operators for PyTorch, with the Python that .ci/setup has found, and the library beside them.
+torch_python = $$(sed -n 's/^TORCH_PYTHON := //p' $(BUILD)/torch.mk)
+torch: lib            ## build/lib/libdualgemm_torch.so, the operators for PyTorch, of which one is installed if need be
+	@.ci/setup torch
+	@cmake -S . -B $(BUILD)/lib -DDUALGEMM_TORCH=ON -DDUALGEMM_PYTHON="$(torch_python)" >$(BUILD)/configure_lib.log || \
+	  { cat $(BUILD)/configure_lib.log; exit 1; }
+	@cmake --build $(BUILD)/lib -j $(JOBS) --target dualgemm_torch dualgemm_shared
+
+test-torch: torch     ## the tests of these operators: on the CPU, and on a GPU if there is one
+	@export DUALGEMM_LIBRARY=$(BUILD)/lib/libdualgemm.so.0 DUALGEMM_TORCH_LIBRARY=$(BUILD)/lib/libdualgemm_torch.so && \
+	  $(torch_python) test/python/torch_test.py host/python && \
+	  $(torch_python) test/python/torch_operators_test.py host/python
+
+torch-host-time: torch ## what a call of every operator costs the CPU, beside PyTorch's own, on this machine's GPU
+	@PYTHONPATH=host/python $(torch_python) bench/torch_host_time.py
 
 package-test: WANTED := test
 package-test: configure ## the library as it ships: built as a subproject, installed, linked in every way

@@ -44,6 +44,7 @@ HOST = [
     ['common/*'],
     ['model/*', 'convert/*'],
     ['launch/*'],
+    ['torch/*'],
 ]
 HOST_COMMON = [
     ['text.h', 'region.*', 'sf_layout.h'],
@@ -68,6 +69,12 @@ HOST_LAUNCH = [
     ['choice.*', 'launch.*', 'reference.cpp'],
     ['api.cpp'],
 ]
+HOST_TORCH = [
+    ['tensor.*'],
+    ['stack.h', 'twin.h'],
+    ['launch.*', 'convert.*', 'experts.cpp'],
+    ['operators.cpp'],
+]
 # The tests of the simulator, which are in its folder. They know what all rooms of test/ share, and of the library the
 # wrappers of instructions at most. conformance/ is on no level: it runs roles of the library's kernel, too.
 SIM_TESTS = ('unit', 'defects', 'conformance')
@@ -86,6 +93,7 @@ HOUSES = {
     'host/model': ('host/model', 'host/model/', HOST_MODEL, ('host/', 'kernel/')),
     'host/convert': ('host/convert', 'host/convert/', HOST_CONVERT, ('host/', 'kernel/')),
     'host/launch': ('host/launch', 'host/launch/', HOST_LAUNCH, ('host/', 'kernel/')),
+    'host/torch': ('host/torch', 'host/torch/', HOST_TORCH, ('host/include/',)),
 }
 
 

@@ -1,121 +1,147 @@
-"""torch.ops.dualgemm.swiglu, made when this module is imported.
+"""torch.ops.dualgemm: the operators of the native library, loaded when this module is imported.
 
-A functional operator: it allocates C and returns it. torch.compile traces it by its fake kernel; tensors on a GPU go to
-dualgemm_launch_ex on the current stream, those on the CPU to dualgemm_reference_host, which is exact and slow."""
-from typing import Optional
+Their arguments are named as the fields of dualgemm.h, and README.md lists them. Nothing of Python runs in a call. What
+is here lets torch.compile trace them: fake kernels, which ask the native library where sizes are numbers, and compute
+shapes where they are symbols."""
+import os
+import pathlib
 
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from . import launch, reference_host
-from ._tensors import View
+from ._structures import SCALE_ROW, SCALE_TENSOR
 
-# Types of C, and what n has to be a multiple of.
-_COLUMNS = {torch.bfloat16: 8, torch.float16: 8, torch.float32: 4, torch.float8_e4m3fn: 8}
-_PITCH = 16  # bytes of which rows and problems are whole multiples
-_BYTES = (torch.uint8, torch.int8)  # of any meaning
-_PACKED = tuple(getattr(torch, name) for name in ("uint8", "int8", "float4_e2m1fn_x2") if hasattr(torch, name))
-_WIDE = (torch.bfloat16, torch.float16)
+FILE = "libdualgemm_torch.so"
+_ROW_BYTES = 16  # rows of what an operator makes begin at multiples of it
 
 
-def _check_type(name, tensor, types):
-    torch._check(tensor.dtype in types,
-                 lambda: f"{name}: its elements are {tensor.dtype}, and must be one of {', '.join(map(str, types))}")
+def _candidates():
+    """Files, in the order in which they are tried."""
+    here = pathlib.Path(__file__).resolve().parent
+    named = os.environ.get("DUALGEMM_TORCH_LIBRARY")
+    if named: return [named]
+    places = [here]
+    if (here.parents[1] / "include/dualgemm.h").exists():  # the module runs from the sources
+        places += [here.parents[2] / "build/lib", here.parents[2] / "build"]
+    return [str(place / FILE) for place in places if (place / FILE).exists()]
 
 
-def _check_matrix(name, tensor, types):
-    """One whose rows, and whose problems in front of them, lie where the library can read them."""
-    _check_type(name, tensor, types)
-    torch._check(tensor.dim() in (2, 3), lambda: f"{name}: has {tensor.dim()} dimensions, and a matrix has 2, or 3 "
-                 "with one for problems")
-    if tensor.numel() == 0: return  # then strides say nothing
-    (problems, rows, columns), (stride, pitch, step) = (1, *tensor.shape)[-3:], (0, *tensor.stride())[-3:]
-    if rows == 1: pitch = columns
-    size = (rows - 1) * pitch + columns  # of one problem
-    torch._check((columns == 1 or step == 1) and pitch >= columns and (problems == 1 or stride >= size),
-                 lambda: f"{name}: the strides {tuple(tensor.stride())} are not those of rows one behind the other")
-    for what, distance in ("rows", pitch), ("problems", stride if problems > 1 else 0):
-        bytes_apart = distance * tensor.element_size()
-        torch._check(bytes_apart % _PITCH == 0, lambda: f"{name}: {what} must begin at multiples of {_PITCH} bytes, "
-                     f"and are {bytes_apart} apart")
+def _load():
+    problems = []
+    for path in _candidates():
+        try:
+            return torch.ops.load_library(path)
+        except OSError as error:
+            problems.append(str(error))
+    raise ImportError(f"{FILE} cannot be loaded (make torch builds it; DUALGEMM_TORCH_LIBRARY may name it)"
+                      + "".join(f"; {problem}" for problem in problems))
 
 
-def _check_vector(name, tensor, types, size, ordered=True):
-    """One of `size` bytes without gaps, in the order of its elements if that counts."""
-    _check_type(name, tensor, types)
-    torch._check(View(0, tuple(tensor.shape), tensor.stride()).gapless(ordered),
-                 lambda: f"{name}: its elements lie without gaps, and its strides are {tuple(tensor.stride())}")
-    has = tensor.numel() * tensor.element_size()
-    torch._check(has >= size, lambda: f"{name}: has {has} bytes, and {size} are needed")
+_load()
 
 
-def _check_factors(name, tensor, matrix, k):
-    problems, rows, _ = (1, *matrix.shape)[-3:]
-    _check_vector(name, tensor, (*_BYTES, torch.float8_e4m3fn),
-                  problems * ((rows + 127) // 128) * ((k + 63) // 64) * 512, ordered=False)
+# ---- shapes where sizes are symbols ----
+
+def _matrix(like, dtype, *shape):
+    """As tensor.cpp makes one."""
+    elements = _ROW_BYTES // dtype.itemsize
+    pitch = (shape[-1] + elements - 1) // elements * elements
+    stride = (pitch, 1) if len(shape) == 2 else (pitch * shape[1], pitch, 1)
+    return torch.empty_strided(shape, stride, dtype=dtype, device=like.device)
 
 
-def _checked(a, b1, b2, sfa, sfb1, sfb2, out_dtype, **alphas):
-    """Returns n, if places, shapes, strides and types are those of a launch."""
-    for name, tensor in dict(b1=b1, b2=b2, sfa=sfa, sfb1=sfb1, sfb2=sfb2, **alphas).items():
-        if tensor is None: continue
-        torch._check(tensor.device == a.device, lambda: f"{name}: lies on {tensor.device}, and a on {a.device}")
-    torch._check(out_dtype in _COLUMNS, lambda: f"out_dtype={out_dtype}: must be one of "
-                 + ", ".join(map(str, _COLUMNS)))
-    _check_matrix("a", a, (*_PACKED, *_WIDE))
-    for name, tensor in ("b1", b1), ("b2", b2): _check_matrix(name, tensor, _PACKED)
-    wide = a.dtype in _WIDE
-    n, k, multiple = b1.shape[-2], b1.shape[-1] * 2, _COLUMNS[out_dtype]
-    torch._check(a.shape[-1] * (1 if wide else 2) == k and b1.shape == b2.shape,
-                 lambda: "a, b1 and b2 have one k, b1 and b2 one n")
-    problems = [(1, *tensor.shape)[-3] for tensor in (a, b1)]
-    torch._check(problems[0] == problems[1],
-                 lambda: f"a has {problems[0]} problems, b1 and b2 have {problems[1]}")
-    torch._check(k % 16 == 0, lambda: f"k={k}: must be a multiple of 16")
-    torch._check(n % multiple == 0, lambda: f"n={n}: must be a multiple of {multiple} with out_dtype={out_dtype}")
-    torch._check((sfa is None) == wide, lambda: f"sfa: must be {'None' if wide else 'given'} with an a of {a.dtype}")
-    for name, tensor, matrix in ("sfa", sfa, a), ("sfb1", sfb1, b1), ("sfb2", sfb2, b2):
-        if tensor is not None: _check_factors(name, tensor, matrix, k)
-    for name, tensor in alphas.items():
-        if tensor is not None: _check_vector(name, tensor, (*_BYTES, torch.float32), 4)
-    return n
+def _atoms(like, problems, rows, k, groups):
+    """Factors of rows of k elements; `groups` of OFFSETS may need more blocks than their rows fill."""
+    blocks = (rows + 127 * (torch.sym_min(groups, rows) if groups else 1)) // 128
+    return like.new_empty((*problems, blocks * ((k + 63) // 64) * 512), dtype=torch.uint8)
 
 
-def _empty(a, b1, b2, sfa, sfb1, sfb2, out_dtype, **alphas):
-    """C before the launch, of which all kernels of the operator give the same shape and strides, or the same refusal.
-    Where rows of n elements do not begin at multiples of 16 bytes, there are gaps between them."""
-    n = _checked(a, b1, b2, sfa, sfb1, sfb2, out_dtype, **alphas)
-    elements = _PITCH // out_dtype.itemsize
-    if n % elements == 0: return a.new_empty((*a.shape[:-1], n), dtype=out_dtype)
-    return a.new_empty((*a.shape[:-1], (n + elements - 1) // elements * elements), dtype=out_dtype)[..., :n]
+def _launch(a, b, out_dtype=torch.bfloat16, group_rows=None, **_):
+    return _matrix(a, out_dtype, *a.shape[:-1], b.shape[-2])
 
 
-def _given(**optional):
-    return {name: tensor for name, tensor in optional.items() if tensor is not None}
+def _launch_nvfp4(a, b, group_rows=None, **_):
+    n, offsets = b.shape[-2], group_rows is not None and a.dim() == 2
+    return (_matrix(a, torch.uint8, *a.shape[:-1], n // 2),
+            _atoms(a, a.shape[:-2], a.shape[-2], n, b.shape[0] if offsets else 0))
 
 
-def _on_gpu(a: torch.Tensor, b1: torch.Tensor, b2: torch.Tensor, sfa: Optional[torch.Tensor], sfb1: torch.Tensor,
-            sfb2: torch.Tensor, alpha1: float = 1.0, alpha2: float = 1.0, out_dtype: torch.dtype = torch.bfloat16,
-            alpha1_dev: Optional[torch.Tensor] = None, alpha2_dev: Optional[torch.Tensor] = None) -> torch.Tensor:
-    """C [m, n] of bfloat16, float16, float32 or float8_e4m3fn from a [m, k / 2], b1 and b2 [n, k / 2], of uint8 or
-    float4_e2m1fn_x2, and their factors in 128x4 atoms; all with one more dimension in front for a batch. On Hopper a
-    may be [m, k] of bfloat16 or float16, and sfa None. Rows of all begin at multiples of 16 bytes. All kernels refuse
-    the same places, shapes, strides and types; what an address or the GPU decides, a launch alone can."""
-    out = _empty(a, b1, b2, sfa, sfb1, sfb2, out_dtype, alpha1_dev=alpha1_dev, alpha2_dev=alpha2_dev)
-    with torch.cuda.device(a.device):
-        return launch(a, b1, b2, sfa, sfb1, sfb2, out, alpha1, alpha2, stream=torch.cuda.current_stream(),
-                      **_given(alpha1_dev=alpha1_dev, alpha2_dev=alpha2_dev))
+def _quantize(x, scale_mode=0, row_index=None, group_rows=None, **_):
+    rows, k, problems = x.shape[-2] if row_index is None else row_index.numel(), x.shape[-1], x.shape[:-2]
+    groups = group_rows.numel() - 1 if group_rows is not None and x.dim() == 2 else 0
+    scales = {SCALE_TENSOR: (3,), SCALE_ROW: (*problems, rows)}.get(scale_mode, (0,))
+    return (_matrix(x, torch.uint8, *problems, rows, k // 2), _atoms(x, problems, rows, k, groups),
+            x.new_empty(scales, dtype=torch.float32))
 
 
-swiglu = torch.library.custom_op("dualgemm::swiglu", _on_gpu, mutates_args=(), device_types="cuda")
+def _swizzle(src, group_rows=None, **_):
+    groups = group_rows.numel() - 1 if group_rows is not None and src.dim() == 2 else 0
+    return _atoms(src, src.shape[:-2], src.shape[-2], src.shape[-1] * 16, groups)
 
 
-@swiglu.register_kernel("cpu")
-def _(a, b1, b2, sfa, sfb1, sfb2, alpha1=1.0, alpha2=1.0, out_dtype=torch.bfloat16, alpha1_dev=None, alpha2_dev=None):
-    out = _empty(a, b1, b2, sfa, sfb1, sfb2, out_dtype, alpha1_dev=alpha1_dev, alpha2_dev=alpha2_dev)
-    return reference_host(a, b1, b2, sfa, sfb1, sfb2, out, alpha1, alpha2,
-                          **_given(alpha1_dev=alpha1_dev, alpha2_dev=alpha2_dev))
+def _unswizzle(src, rows, k, **_):
+    return src.new_empty((*src.shape[:-1], rows, k // 16), dtype=torch.uint8)
 
 
-@swiglu.register_fake
-def _(a, b1, b2, sfa, sfb1, sfb2, alpha1=1.0, alpha2=1.0, out_dtype=torch.bfloat16, alpha1_dev=None, alpha2_dev=None):
-    return _empty(a, b1, b2, sfa, sfb1, sfb2, out_dtype, alpha1_dev=alpha1_dev, alpha2_dev=alpha2_dev)
+def _permute(topk_ids, topk_weights, experts, **_):
+    ids, rows = topk_ids, topk_ids.numel()
+    return (ids.new_empty(experts + 1), ids.new_empty(rows), ids.new_empty(ids.shape),
+            ids.new_empty(0 if topk_weights is None else rows, dtype=torch.float32))
+
+
+def _combine(c, token_row, out_dtype=None, **_):
+    return _matrix(c, out_dtype or c.dtype, token_row.shape[0], c.shape[1])
+
+
+def _of_b1(shapes):
+    return lambda a, b1, **named: shapes(a, b1, **named)
+
+
+_SHAPES = {"swiglu": _of_b1(_launch), "swiglu_nvfp4": _of_b1(_launch_nvfp4), "linear": _launch,
+           "linear_nvfp4": _launch_nvfp4, "quantize": _quantize, "sf_swizzle": _swizzle, "sf_unswizzle": _unswizzle,
+           "moe_permute": _permute, "moe_combine": _combine,
+           **dict.fromkeys(("swiglu_out", "linear_out", "quantize_out", "sf_swizzle_out", "sf_unswizzle_out",
+                            "moe_permute_out", "moe_combine_out"), lambda **_: None)}
+
+
+# ---- fake kernels ----
+
+def _symbolic(value):
+    if isinstance(value, torch.Tensor): return any(map(_symbolic, (*value.shape, *value.stride())))
+    return isinstance(value, (torch.SymInt, torch.SymFloat))
+
+
+def _without_memory(value):
+    if not isinstance(value, torch.Tensor): return value
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+
+
+def _check_places(named):
+    tensors = {name: value for name, value in named.items() if isinstance(value, torch.Tensor)}
+    first = next(iter(tensors))
+    for name, tensor in tensors.items():
+        if tensor.device != tensors[first].device:
+            raise RuntimeError(f"{name}: lies on {tensor.device}, and {first} on {tensors[first].device}")
+    return tensors[first].device
+
+
+def _make_fake(name, shapes):
+    operator = getattr(torch.ops.dualgemm, name).default
+    ask = getattr(torch.ops.dualgemm_meta, name).default
+    names = [argument.name for argument in operator._schema.arguments]
+
+    def fake(*args, **named):
+        named = {**dict(zip(names, args)), **named}
+        device = _check_places(named)
+        if any(map(_symbolic, named.values())): return shapes(**named)
+        with unset_fake_temporarily():
+            made = ask(**{key: _without_memory(value) for key, value in named.items()})
+        if made is None: return None
+        results = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device)
+                   for t in ((made,) if isinstance(made, torch.Tensor) else made)]
+        return results[0] if isinstance(made, torch.Tensor) else tuple(results)
+
+    torch.library.register_fake(f"dualgemm::{name}", fake)
+
+
+for _name, _shapes in _SHAPES.items(): _make_fake(_name, _shapes)

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""torch_host_time.py -- what a call of an operator costs the CPU, beside PyTorch's own: microseconds, median of many
+blocks of calls. The GPU's work is small, and the stream is drained between blocks, so that no call waits for it.
+Without a GPU it measures tensors without memory: all but the launch.
+
+    PYTHONPATH=host/python python3 bench/torch_host_time.py [BLOCKS]
+"""
+import statistics
+import sys
+import time
+
+import torch
+
+import dualgemm as d
+from dualgemm import torch_op  # noqa: F401
+
+BLOCKS, CALLS = int(sys.argv[1]) if len(sys.argv) > 1 else 200, 50
+GPU = torch.cuda.is_available()
+DEVICE = "cuda" if GPU else "meta"
+ops = torch.ops.dualgemm if GPU else torch.ops.dualgemm_meta
+M, N, K = 8, 256, 256
+
+
+def drain():
+    if GPU: torch.cuda.synchronize()
+
+
+def median(function):
+    for _ in range(200): function()
+    times = []
+    for _ in range(BLOCKS):
+        drain()
+        start = time.perf_counter()
+        for _ in range(CALLS): function()
+        times.append((time.perf_counter() - start) / CALLS * 1e6)
+    return statistics.median(times)
+
+
+def operands():
+    def packed(rows): return torch.zeros(rows, K // 2, dtype=torch.uint8, device=DEVICE)
+    def factors(rows): return torch.zeros(d.sf_size(rows, K), dtype=torch.uint8, device=DEVICE)
+    return (packed(M), packed(N), packed(N)), (factors(M), factors(N), factors(N))
+
+
+def cases():
+    """Name, and what is called."""
+    (a, b1, b2), (sfa, sfb1, sfb2) = operands()
+    two, one = (a, b1, b2, sfa, sfb1, sfb2), (a, b1, sfa, sfb1)
+    x = torch.zeros(M, K, dtype=torch.bfloat16, device=DEVICE)
+    out = torch.zeros(M, N, dtype=torch.bfloat16, device=DEVICE)
+    rows = torch.zeros(N, K // 16, dtype=torch.uint8, device=DEVICE)
+    ids = torch.zeros(M, 2, dtype=torch.int32, device=DEVICE)
+    rows_of_experts = torch.zeros(2 * M, N, dtype=torch.bfloat16, device=DEVICE)
+    wide = torch.zeros(2 * N, K, dtype=torch.bfloat16, device=DEVICE)
+    bias = torch.zeros(N, dtype=torch.bfloat16, device=DEVICE)
+    yield "torch.mm", lambda: torch.mm(x, wide.t())
+    yield "torch.mm, silu, mul", lambda: torch_layer(x, wide)
+    yield "torch.add", lambda: torch.add(x, x)
+    yield "swiglu", lambda: ops.swiglu(*two, 0.5, 0.5)
+    yield "swiglu.default", lambda f=ops.swiglu.default: f(*two, 0.5, 0.5)
+    yield "swiglu, biases and a limit", lambda: ops.swiglu(*two, 0.5, 0.5, bias1=bias, bias2=bias, swiglu_limit=7.0)
+    yield "swiglu, A of 16 bits", lambda: ops.swiglu(x, b1, b2, None, sfb1, sfb2)
+    yield "swiglu_nvfp4", lambda: ops.swiglu_nvfp4(*two, 0.5, 0.5)
+    yield "swiglu_out", lambda: ops.swiglu_out(*two, out, 0.5, 0.5)
+    yield "linear", lambda: ops.linear(*one, 0.5)
+    yield "linear_out", lambda: ops.linear_out(*one, out, 0.5)
+    yield "quantize", lambda: ops.quantize(x, 2.0)
+    yield "sf_swizzle", lambda: ops.sf_swizzle(rows)
+    yield "moe_permute", lambda: ops.moe_permute(ids, None, 8)
+    yield "moe_combine", lambda: ops.moe_combine(rows_of_experts, ids)
+    if not GPU: return
+    yield "ctypes: launch", lambda: d.launch(*two, out, 0.5, 0.5, stream=torch.cuda.current_stream())
+    args, launch, stream = d.arguments(*two, out, 0.5, 0.5), d.load().dualgemm_launch_ex, \
+        torch.cuda.current_stream().cuda_stream
+    yield "ctypes: prepared arguments", lambda: launch(args, stream)
+
+
+def torch_layer(x, wide):
+    gate, up = torch.mm(x, wide.t()).chunk(2, -1)
+    return torch.nn.functional.silu(gate) * up
+
+
+def main():
+    device = torch.cuda.get_device_name() if GPU else "no GPU: tensors without memory"
+    print(f"{device}, torch {torch.__version__}; median us a call on the host of {BLOCKS} blocks of {CALLS} calls")
+    with torch.inference_mode():
+        for name, function in cases():
+            if GPU and "16 bits" in name and torch.cuda.get_device_capability() != (9, 0): continue
+            print(f"{name:30} {median(function):8.2f}")
+
+
+if __name__ == "__main__":
+    main()

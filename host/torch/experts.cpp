@@ -1,0 +1,152 @@
+// experts.cpp -- the operators around a layer of experts (convert.h).
+
+#include "host/torch/convert.h"
+#include "host/torch/twin.h"
+
+namespace dualgemm::torch_ops {
+namespace {
+
+struct Permute {
+  Tensor topk_ids, topk_weights, group_rows, row_token, token_row, row_weight;
+  int64_t experts = 0;
+  dualgemm_moe_permute_args_t args;
+};
+
+// [tokens, top_k] of a type, without gaps.
+void check_choices(const Tensor& tensor, int32_t type) {
+  if (tensor.dims != 2)
+    refuse("%s: has %lld dimensions, and must be [tokens, top_k]", tensor.name,
+           static_cast<long long>(tensor.dims));
+  check_type(tensor, {type});
+  check_array(tensor, type, tensor.count());
+}
+
+void make_outputs(Permute& x) {
+  const int64_t tokens = x.topk_ids.size(0), top_k = x.topk_ids.size(1);
+  x.group_rows = new_array("group_rows", x.topk_ids, kInt32, {x.experts + 1});
+  x.row_token = new_array("row_token", x.topk_ids, kInt32, {tokens * top_k});
+  x.token_row = new_array("token_row", x.topk_ids, kInt32, {tokens, top_k});
+  x.row_weight = new_array("row_weight", x.topk_ids, kFp32, {x.topk_weights ? tokens * top_k : 0});
+}
+
+void put(Permute& x) {
+  dualgemm_moe_permute_args_t& args = x.args;
+  check_choices(x.topk_ids, kInt32);
+  const int64_t choices = x.topk_ids.count();
+  args.tokens = extent("tokens", x.topk_ids.size(0));
+  args.top_k = extent("top_k", x.topk_ids.size(1));
+  args.experts = extent("experts", x.experts);
+  if (x.topk_weights) check_array(x.topk_weights, kFp32, choices);
+  check_array(x.group_rows, kInt32, x.experts + 1);
+  check_array(x.row_token, kInt32, choices);
+  check_array(x.token_row, kInt32, choices);
+  if (x.topk_weights && !x.row_weight) refuse("row_weight: must be given with topk_weights");
+  if (x.topk_weights) check_array(x.row_weight, kFp32, choices);
+  args.topk_ids = static_cast<const int32_t*>(x.topk_ids.data);
+  args.topk_weights = static_cast<const float*>(x.topk_weights.data);
+  args.group_rows = static_cast<int32_t*>(x.group_rows.data);
+  args.row_token = static_cast<int32_t*>(x.row_token.data);
+  args.token_row = static_cast<int32_t*>(x.token_row.data);
+  if (x.topk_weights) args.row_weight = static_cast<float*>(x.row_weight.data);
+}
+
+struct Combine {
+  Tensor c, token_row, add, out;
+  int32_t out_type = 0;
+  dualgemm_moe_combine_args_t args;
+};
+
+int32_t dtype(int32_t type) {
+  return type == kBf16 ? DUALGEMM_DTYPE_BF16 : type == kFp16 ? DUALGEMM_DTYPE_FP16 : DUALGEMM_DTYPE_FP32;
+}
+
+void check_shape(const Tensor& tensor, const Rows& rows, int64_t wanted, int64_t columns) {
+  if (tensor.dims != 2 || rows.rows != wanted || rows.columns != columns)
+    refuse("%s: must be [%lld, %lld]", tensor.name, static_cast<long long>(wanted),
+           static_cast<long long>(columns));
+}
+
+void put(Combine& x) {
+  dualgemm_moe_combine_args_t& args = x.args;
+  check_choices(x.token_row, kInt32);
+  args.tokens = extent("tokens", x.token_row.size(0));
+  args.top_k = extent("top_k", x.token_row.size(1));
+  const Rows c = check_matrix(x.c, {kBf16, kFp16, kFp32}), out = check_matrix(x.out, {kBf16, kFp16, kFp32});
+  check_shape(x.c, c, x.token_row.count(), c.columns);
+  check_shape(x.out, out, args.tokens, c.columns);
+  args.n = extent("n", c.columns);
+  args.c_dtype = dtype(x.c.type);
+  args.out_dtype = dtype(x.out.type);
+  args.ldc = c.pitch;
+  args.ld_out = out.pitch;
+  if (x.add) {
+    const Rows add = check_matrix(x.add, {x.out.type});
+    check_shape(x.add, add, args.tokens, c.columns);
+    args.ld_add = add.pitch;
+  }
+  args.token_row = static_cast<const int32_t*>(x.token_row.data);
+  args.c = x.c.data;
+  args.add = x.add.data;
+  args.out = x.out.data;
+}
+
+}  // namespace
+
+template <bool out>
+void moe_permute(StableIValue* stack, uint64_t, uint64_t) {
+  Permute x;
+  dualgemm_moe_permute_args_init(&x.args);
+  Arguments in(stack);
+  x.topk_ids = describe("topk_ids", in.tensor());
+  x.topk_weights = describe("topk_weights", in.optional_tensor());
+  x.experts = in.integer();
+  if (out) {
+    x.group_rows = describe("group_rows", in.tensor());
+    x.row_token = describe("row_token", in.tensor());
+    x.token_row = describe("token_row", in.tensor());
+    x.row_weight = describe("row_weight", in.optional_tensor());
+  }
+  x.args.flags = static_cast<uint32_t>(extent("flags", in.integer()));
+  for (const Tensor* tensor : {&x.topk_weights, &x.group_rows, &x.row_token, &x.token_row, &x.row_weight})
+    if (*tensor) check_beside(*tensor, x.topk_ids);
+  if (x.experts < 1 || x.experts > DUALGEMM_MAX_GROUPS)
+    refuse("experts=%lld: must be 1 to %d", static_cast<long long>(x.experts), DUALGEMM_MAX_GROUPS);
+  check_choices(x.topk_ids, kInt32);
+  if (!out) make_outputs(x);
+  put(x);
+  run_twin(x.topk_ids, x.args, dualgemm_moe_permute, dualgemm_moe_permute_host);
+  if (!out) give(stack, x.group_rows, x.row_token, x.token_row, x.row_weight);
+}
+
+template <bool out>
+void moe_combine(StableIValue* stack, uint64_t, uint64_t) {
+  Combine x;
+  dualgemm_moe_combine_args_init(&x.args);
+  Arguments in(stack);
+  x.c = describe("c", in.tensor());
+  x.token_row = describe("token_row", in.tensor());
+  if (out) x.out = describe("out", in.tensor());
+  x.add = describe("add", in.optional_tensor());
+  if (!out) x.out_type = in.optional<int32_t>(x.c.type);
+  x.args.flags = static_cast<uint32_t>(extent("flags", in.integer()));
+  for (const Tensor* tensor : {&x.token_row, &x.out, &x.add})
+    if (*tensor) check_beside(*tensor, x.c);
+  check_choices(x.token_row, kInt32);
+  if (!out) {
+    if (x.out_type != kBf16 && x.out_type != kFp16 && x.out_type != kFp32)
+      refuse("out_dtype=%s: must be one of torch.bfloat16, torch.float16, torch.float32",
+             type_name(x.out_type).c_str());
+    if (x.c.dims != 2) refuse("c: has %lld dimensions, and must have 2", static_cast<long long>(x.c.dims));
+    x.out = new_matrix("out", x.c, x.out_type, 0, x.token_row.size(0), x.c.size(1));
+  }
+  put(x);
+  run_twin(x.c, x.args, dualgemm_moe_combine, dualgemm_moe_combine_host);
+  if (!out) give(stack, x.out);
+}
+
+template void moe_permute<false>(StableIValue*, uint64_t, uint64_t);
+template void moe_permute<true>(StableIValue*, uint64_t, uint64_t);
+template void moe_combine<false>(StableIValue*, uint64_t, uint64_t);
+template void moe_combine<true>(StableIValue*, uint64_t, uint64_t);
+
+}  // namespace dualgemm::torch_ops

@@ -1,0 +1,18 @@
+// launch.h -- the operators that launch: two products (swiglu) and one (linear), each as a function that
+// returns C, as one that returns an NVFP4 C with its factors, and with its outputs as arguments.
+// operators.cpp has their schemas.
+#pragma once
+
+#include "host/torch/stack.h"
+
+namespace dualgemm::torch_ops {
+
+enum class Form { kFunctional, kNvfp4, kOut };
+
+// PyTorch's calling convention: arguments are taken from the stack, and results put in their place.
+template <Form form>
+void swiglu(StableIValue* stack, uint64_t arguments, uint64_t results);
+template <Form form>
+void linear(StableIValue* stack, uint64_t arguments, uint64_t results);
+
+}  // namespace dualgemm::torch_ops

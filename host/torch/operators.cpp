@@ -1,0 +1,94 @@
+// operators.cpp -- the operators of torch.ops.dualgemm: their schemas, and what computes them. The names of
+// arguments are those of dualgemm.h. Those of torch.ops.dualgemm_meta are the same for tensors without
+// memory: they check, make their results, and compute nothing. The fake kernels of the Python package call
+// them.
+
+#include "host/torch/convert.h"
+#include "host/torch/launch.h"
+
+namespace dualgemm::torch_ops {
+namespace {
+
+#define FACTORS "Tensor? a_row_scale=None, Tensor? c_row_scale=None, "
+#define C_SCALE "Tensor? c_global_scale_dev=None, float c_global_scale=1, "
+#define LAST "Tensor? group_rows=None, int expected_rows=0, int flags=0, int instance_id=0, int max_sms=0"
+#define TWO "Tensor a, Tensor b1, Tensor b2, Tensor? sfa, Tensor sfb1, Tensor sfb2, "
+#define ALPHAS "float alpha1=1, float alpha2=1, "
+#define ALPHAS_DEV "Tensor? alpha1_dev=None, Tensor? alpha2_dev=None, *, "
+#define OF_TWO                                                                                      \
+  FACTORS "Tensor? bias1=None, Tensor? bias2=None, " C_SCALE                                        \
+          "int activation=0, float swiglu_alpha=1, float swiglu_beta=0, float? swiglu_limit=None, " \
+          "float situ_gate=4, float situ_up=25, " LAST
+#define ONE "Tensor a, Tensor b, Tensor? sfa, Tensor sfb, "
+#define ALPHA "float alpha=1, "
+#define ALPHA_DEV "Tensor? alpha_dev=None, *, "
+#define OF_ONE FACTORS "Tensor? bias=None, " C_SCALE "int activation=0, Tensor? c_add=None, " LAST
+#define C_TYPE "ScalarType out_dtype=bfloat16, "
+#define SCALE "float global_scale=1, Tensor? global_scale_dev=None, *, "
+#define OF_QUANTIZE "int scale_mode=0, Tensor? row_index=None, Tensor? group_rows=None, int flags=0"
+#define OF_FACTORS "*, Tensor? group_rows=None, int flags=0"
+
+struct Operator {
+  const char* name;
+  const char* schema;
+  void (*compute)(StableIValue*, uint64_t, uint64_t);
+};
+
+constexpr Operator kOperators[] = {
+    {"swiglu", "swiglu(" TWO ALPHAS C_TYPE ALPHAS_DEV OF_TWO ") -> Tensor", swiglu<Form::kFunctional>},
+    {"swiglu_nvfp4", "swiglu_nvfp4(" TWO ALPHAS ALPHAS_DEV OF_TWO ") -> (Tensor, Tensor)",
+     swiglu<Form::kNvfp4>},
+    {"swiglu_out",
+     "swiglu_out(" TWO "Tensor(a!) out, " ALPHAS ALPHAS_DEV OF_TWO
+     ", Tensor(b!)? sfc=None, Tensor(c!)? d1=None, Tensor(d!)? d2=None, Tensor(e!)? amax_out=None) -> ()",
+     swiglu<Form::kOut>},
+    {"linear", "linear(" ONE ALPHA C_TYPE ALPHA_DEV OF_ONE ") -> Tensor", linear<Form::kFunctional>},
+    {"linear_nvfp4", "linear_nvfp4(" ONE ALPHA ALPHA_DEV OF_ONE ") -> (Tensor, Tensor)",
+     linear<Form::kNvfp4>},
+    {"linear_out",
+     "linear_out(" ONE "Tensor(a!) out, " ALPHA ALPHA_DEV OF_ONE
+     ", Tensor(b!)? sfc=None, Tensor(c!)? d1=None, Tensor(d!)? amax_out=None) -> ()",
+     linear<Form::kOut>},
+    {"quantize", "quantize(Tensor x, " SCALE OF_QUANTIZE ") -> (Tensor, Tensor, Tensor)", quantize<false>},
+    {"quantize_out",
+     "quantize_out(Tensor x, Tensor(a!) q, Tensor(b!) sf, " SCALE OF_QUANTIZE
+     ", Tensor(c!)? scales=None) -> ()",
+     quantize<true>},
+    {"sf_swizzle", "sf_swizzle(Tensor src, " OF_FACTORS ") -> Tensor", sf_swizzle<false>},
+    {"sf_swizzle_out", "sf_swizzle_out(Tensor src, Tensor(a!) dst, " OF_FACTORS ") -> ()", sf_swizzle<true>},
+    {"sf_unswizzle", "sf_unswizzle(Tensor src, int rows, int k, " OF_FACTORS ") -> Tensor",
+     sf_unswizzle<false>},
+    {"sf_unswizzle_out",
+     "sf_unswizzle_out(Tensor src, Tensor(a!) dst, int rows, int k, " OF_FACTORS ") -> ()",
+     sf_unswizzle<true>},
+    {"moe_permute",
+     "moe_permute(Tensor topk_ids, Tensor? topk_weights, int experts, *, int flags=0) -> (Tensor, Tensor, Tensor, Tensor)",
+     moe_permute<false>},
+    {"moe_permute_out",
+     "moe_permute_out(Tensor topk_ids, Tensor? topk_weights, int experts, Tensor(a!) group_rows, Tensor(b!) row_token, "
+     "Tensor(c!) token_row, Tensor(d!)? row_weight=None, *, int flags=0) -> ()",
+     moe_permute<true>},
+    {"moe_combine",
+     "moe_combine(Tensor c, Tensor token_row, Tensor? add=None, ScalarType? out_dtype=None, *, int flags=0) -> Tensor",
+     moe_combine<false>},
+    {"moe_combine_out",
+     "moe_combine_out(Tensor c, Tensor token_row, Tensor(a!) out, Tensor? add=None, *, int flags=0) -> ()",
+     moe_combine<true>},
+};
+
+void define(torch::stable::detail::StableLibrary& library) {
+  for (const Operator& x : kOperators) library.def(x.schema);
+}
+
+void implement(torch::stable::detail::StableLibrary& library) {
+  for (const Operator& x : kOperators) library.impl(x.name, x.compute);
+}
+
+}  // namespace
+}  // namespace dualgemm::torch_ops
+
+STABLE_TORCH_LIBRARY(dualgemm, library) { dualgemm::torch_ops::define(library); }
+STABLE_TORCH_LIBRARY(dualgemm_meta, library) { dualgemm::torch_ops::define(library); }
+STABLE_TORCH_LIBRARY_IMPL(dualgemm, CUDA, library) { dualgemm::torch_ops::implement(library); }
+STABLE_TORCH_LIBRARY_IMPL(dualgemm, CPU, library) { dualgemm::torch_ops::implement(library); }
+STABLE_TORCH_LIBRARY_IMPL(dualgemm_meta, Meta, library) { dualgemm::torch_ops::implement(library); }

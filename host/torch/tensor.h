@@ -1,0 +1,131 @@
+// tensor.h -- tensors of PyTorch by its stable C interface: what they are, new ones, and the rules that the
+// operators check before the library sees an address. A broken rule is a std::runtime_error, which arrives in
+// Python as RuntimeError.
+#pragma once
+
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+
+#include "host/include/dualgemm.h"
+
+namespace dualgemm::torch_ops {
+
+// Throws std::runtime_error with the text that printf would make.
+[[noreturn, gnu::format(printf, 1, 2)]] void refuse(const char* format, ...);
+
+// Throws the library's sentence where a call of the C interface has failed.
+void check(dualgemm_status_t status);
+
+// Throws where a call of PyTorch's C interface has failed; PyTorch has logged the reason.
+void check_torch(AOTITorchError error, const char* call);
+
+// Types by PyTorch's own numbers, which its C interface reports: those of torch::headeronly::ScalarType.
+enum Type : int32_t {
+  kUint8 = 0,
+  kInt8 = 1,
+  kInt32 = 3,
+  kFp16 = 5,
+  kFp32 = 6,
+  kBf16 = 15,
+  kE4m3 = 24,
+  kE2m1 = 45,  // two elements in a byte
+};
+
+// Returns "torch.bfloat16", or "type 99" for a number that is not known here.
+std::string type_name(int32_t type);
+
+struct Deleter {
+  void operator()(AtenTensorOpaque* handle) const { aoti_torch_delete_tensor_object(handle); }
+};
+using Handle = std::unique_ptr<AtenTensorOpaque, Deleter>;
+
+enum class Place { kCpu, kCuda, kMeta };
+
+// A tensor, and what it says of itself. One that is not given has no handle.
+struct Tensor {
+  const char* name = "";
+  Handle handle;
+  int64_t dims = 0;
+  const int64_t* sizes = nullptr;  // the tensor's own
+  const int64_t* strides = nullptr;
+  int32_t type = 0, device_type = 0, device_index = 0;
+  void* data = nullptr;
+
+  explicit operator bool() const { return handle != nullptr; }
+  int64_t size(int64_t i) const { return sizes[i < 0 ? i + dims : i]; }
+  int64_t stride(int64_t i) const { return strides[i < 0 ? i + dims : i]; }
+  int64_t count() const;
+  int64_t bytes() const;
+  // Of a matrix of 2 dimensions, or 3 with problems in front.
+  int64_t problems() const { return dims == 3 ? sizes[0] : 1; }
+};
+
+// Takes a handle over; nullptr is no tensor.
+Tensor describe(const char* name, AtenTensorHandle handle);
+
+// Where a tensor lies; refuses other devices than CPU, CUDA and meta.
+Place place_of(const Tensor& tensor);
+
+// Makes a matrix [problems, rows, columns], or [rows, columns] with problems = 0, beside another tensor.
+// Where compact rows would not begin at multiples of 16 bytes there are gaps between them.
+Tensor new_matrix(const char* name, const Tensor& beside, int32_t type, int64_t problems, int64_t rows,
+                  int64_t columns);
+// The same without gaps.
+Tensor new_array(const char* name, const Tensor& beside, int32_t type, std::initializer_list<int64_t> sizes);
+
+// ---- rules ----
+
+// The value, if 32 bits hold it.
+int32_t extent(const char* name, int64_t value);
+
+// Refuses a tensor that lies on another device than the first argument.
+void check_beside(const Tensor& tensor, const Tensor& first);
+
+void check_type(const Tensor& tensor, std::initializer_list<int32_t> types);
+
+// A matrix, and its distances in the library's elements; distances are 0 where nothing has them.
+struct Rows {
+  int64_t problems = 1, rows = 0, columns = 0, pitch = 0, stride = 0;
+};
+// Checks that rows lie one behind the other, at multiples of `multiple` bytes. `per` elements are in one of
+// the tensor's.
+Rows check_matrix(const Tensor& tensor, std::initializer_list<int32_t> types, int64_t per = 1,
+                  int64_t multiple = 16);
+
+// Checks a tensor of `count` elements without gaps, in their order.
+void check_array(const Tensor& tensor, int32_t type, int64_t count);
+
+// Checks an optional vector of fp32 with one number for all problems, or one for each. Returns the distance
+// of these: 0 or 1.
+int64_t check_numbers(const Tensor& tensor, int64_t problems);
+
+// Checks factors of `blocks` blocks of 128 rows of each problem. Returns the bytes from one problem's to the
+// next's, 0 where nothing has them.
+int64_t check_factors(const Tensor& tensor, int64_t problems, int64_t blocks, int64_t k);
+
+// Blocks of 128 rows, of which OFFSETS may need more than the rows fill.
+int64_t blocks_of(int64_t rows, int64_t groups_of_offsets);
+// Bytes of factors in so many blocks.
+int64_t factor_bytes(int64_t blocks, int64_t k);
+
+// ---- where it runs ----
+
+// Sets the current device to that of a tensor on a GPU for as long as it lives, and knows its current stream.
+class OnDevice {
+ public:
+  explicit OnDevice(const Tensor& tensor);
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  ~OnDevice();
+  dualgemm_stream_t stream() const { return stream_; }
+
+ private:
+  DeviceGuardHandle guard_ = nullptr;
+  dualgemm_stream_t stream_ = nullptr;
+};
+
+}  // namespace dualgemm::torch_ops

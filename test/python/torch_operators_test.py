@@ -1,0 +1,580 @@
+#!/usr/bin/env python3
+"""torch_operators_test.py -- every operator of torch.ops.dualgemm, on the CPU and on a GPU if there is one. The same
+fields reach the library by another way, the module's ctypes, and the bits have to be equal. Exits with 77 where there
+is no torch, or where its operators are not built.
+
+    torch_operators_test.py MODULE [unittest's arguments]
+"""
+import itertools
+import sys
+import unittest
+import warnings
+
+sys.path.insert(0, sys.argv[1])
+try:
+    import torch
+except ImportError as error:
+    print(f"torch_operators_test.py: skipped, there is no torch: {error}")
+    sys.exit(77)
+import dualgemm as d  # noqa: E402
+try:
+    from dualgemm import torch_op  # noqa: E402,F401
+except ImportError as error:
+    print(f"torch_operators_test.py: skipped: {error}")
+    sys.exit(77)
+
+ops = torch.ops.dualgemm
+GPU = torch.cuda.is_available()
+DEVICES = ("cpu", "cuda") if GPU else ("cpu",)
+BF16, FP16, FP32, FP8 = torch.bfloat16, torch.float16, torch.float32, torch.float8_e4m3fn
+M, N, K = 20, 32, 128
+HOPPER = not GPU or torch.cuda.get_device_capability() == (9, 0)
+
+
+def bits(tensor):
+    return tensor.contiguous().view(torch.uint8)
+
+
+def like(tensor):
+    """Of its strides, too, where rows have gaps between them."""
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+
+
+def stream():
+    return torch.cuda.current_stream()
+
+
+def call(device, on_gpu, on_host, *args, **fields):
+    """The module's function for this device, by ctypes."""
+    if device == "cuda": return on_gpu(*args, stream=stream(), **fields)
+    return on_host(*args, **fields)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(7)
+
+    def same(self, got, wanted):
+        self.assertEqual((got.shape, got.dtype), (wanted.shape, wanted.dtype))
+        self.assertTrue(torch.equal(bits(got), bits(wanted)))
+
+    def refused(self, text, function, *args, **named):
+        with self.assertRaisesRegex(RuntimeError, text): function(*args, **named)
+
+
+def packed(device, *shape):
+    """Random E2M1 of [..., rows, k] and its factors, none of which is NaN."""
+    *problems, rows, k = shape
+    q = torch.randint(256, (*problems, rows, k // 2), dtype=torch.uint8)
+    factors = torch.randint(0x28, 0x40, (*problems, rows, k // 16), dtype=torch.uint8)
+    return q.to(device), ops.sf_swizzle(factors.to(device))
+
+
+def operands(device, *problems, m=M, n=N, k=K):
+    (a, sfa), (b1, sfb1), (b2, sfb2) = (packed(device, *problems, rows, k) for rows in (m, n, n))
+    return a, b1, b2, sfa, sfb1, sfb2
+
+
+def vector(device, *shape, dtype=FP32):
+    return (torch.rand(shape) + 0.5).to(dtype).to(device)
+
+
+# Fields of two products, each alone and some together; what is callable makes a tensor on a device.
+TWO = [
+    {},
+    dict(alpha1_dev=lambda dev: vector(dev, 1), alpha2_dev=lambda dev: vector(dev, 1)),
+    *[dict(activation=i) for i in range(7)],
+    dict(swiglu_alpha=1.702, swiglu_beta=1.0, swiglu_limit=0.25),
+    dict(activation=d.ACTIVATION_SITU, situ_gate=2.0, situ_up=3.0),
+    dict(a_row_scale=lambda dev: vector(dev, M)), dict(c_row_scale=lambda dev: vector(dev, M)),
+    dict(bias1=lambda dev: vector(dev, N, dtype=BF16)), dict(bias2=lambda dev: vector(dev, N)),
+    dict(bias1=lambda dev: vector(dev, N), bias2=lambda dev: vector(dev, N), a_row_scale=lambda dev: vector(dev, M)),
+    dict(flags=d.FLAG_PDL | d.FLAG_STATIC_WEIGHTS), dict(flags=d.FLAG_BATCH_INVARIANT), dict(flags=d.FLAG_EXACT_ACT),
+    dict(max_sms=8),
+]
+ONE = [
+    {}, dict(alpha_dev=lambda dev: vector(dev, 1)), *[dict(activation=i) for i in range(6)],
+    dict(a_row_scale=lambda dev: vector(dev, M)), dict(c_row_scale=lambda dev: vector(dev, M)),
+    dict(bias=lambda dev: vector(dev, N, dtype=BF16)), dict(bias=lambda dev: vector(dev, N)),
+    dict(flags=d.FLAG_BATCH_INVARIANT), dict(max_sms=8),
+]
+OF_C = {BF16: d.DTYPE_BF16, FP16: d.DTYPE_FP16, FP32: d.DTYPE_FP32, FP8: d.DTYPE_FP8_E4M3}
+FIELD_OF = {"alpha_dev": "alpha1_dev", "bias": "bias1"}  # one product's, as the structure calls them
+
+
+def made(fields, device):
+    return {name: value(device) if callable(value) else value for name, value in fields.items()}
+
+
+class Launches(Case):
+    def by_ctypes(self, device, tensors, out, alphas, fields):
+        """The same launch, where `fields` are those of dualgemm_args_t."""
+        if len(tensors) == 4:
+            a, b, sfa, sfb = tensors
+            tensors, fields = (a, b, None, sfa, sfb, None), dict(fields, products=1)
+            if "activation" in fields: fields["linear_activation"] = fields.pop("activation")
+            fields = {FIELD_OF.get(name, name): value for name, value in fields.items()}
+            alphas = (*alphas, 1.0)
+        workspace = {}
+        if device == "cuda":  # as the operator: room for whatever makes it faster
+            room = torch.empty(1 << 26, dtype=torch.uint8, device=device)
+            workspace = dict(workspace=room, workspace_size=room.numel())
+        call(device, d.launch, d.reference_host, *tensors, out, *alphas, **fields, **workspace)
+        return out
+
+    def test_every_argument_of_two_products(self):
+        for device, fields in itertools.product(DEVICES, TWO):
+            tensors, fields = operands(device), made(fields, device)
+            with self.subTest(device, fields=list(fields)):
+                got = ops.swiglu(*tensors, 0.01, 0.02, **fields)
+                self.same(got, self.by_ctypes(device, tensors, torch.empty_like(got), (0.01, 0.02), fields))
+
+    def test_every_argument_of_one_product(self):
+        for device, fields in itertools.product(DEVICES, ONE):
+            (a, b, _, sfa, sfb, _), fields = operands(device), made(fields, device)
+            with self.subTest(device, fields=list(fields)):
+                got = ops.linear(a, b, sfa, sfb, 0.01, **fields)
+                self.same(got, self.by_ctypes(device, (a, b, sfa, sfb), torch.empty_like(got), (0.01,), fields))
+
+    def test_every_argument_makes_a_difference(self):
+        tensors = operands("cpu")
+        plain = ops.swiglu(*tensors, 0.01, 0.02)
+        for fields in TWO:
+            if fields.keys() <= {"flags", "max_sms"} or fields == dict(activation=0): continue
+            if fields == dict(activation=d.ACTIVATION_SWIGLU_STEP): continue  # without a limit it is SwiGLU
+            with self.subTest(list(fields)):
+                self.assertFalse(torch.equal(plain, ops.swiglu(*tensors, 0.01, 0.02, **made(fields, "cpu"))))
+
+    def test_types_of_c(self):
+        for device, dtype in itertools.product(DEVICES, OF_C):
+            tensors = operands(device)
+            got = ops.swiglu(*tensors, 0.01, 0.02, dtype)
+            self.same(got, self.by_ctypes(device, tensors, torch.empty_like(got), (0.01, 0.02), {}))
+            one = tensors[0], tensors[1], tensors[3], tensors[4]
+            got = ops.linear(*one, 0.01, dtype)
+            self.same(got, self.by_ctypes(device, one, torch.empty_like(got), (0.01,), {}))
+
+    def test_nvfp4(self):
+        for device, problems in itertools.product(DEVICES, ((), (2,))):
+            tensors, scale = operands(device, *problems), vector(device, 1)
+            fields = dict(c_global_scale=3.0, c_global_scale_dev=scale)
+            got, sfc = ops.swiglu_nvfp4(*tensors, 0.01, 0.02, **fields)
+            wanted, factors = torch.empty_like(got), torch.empty_like(sfc)
+            self.by_ctypes(device, tensors, wanted, (0.01, 0.02), dict(fields, sfc=factors, c_dtype=d.DTYPE_NVFP4))
+            self.same(got, wanted)
+            rows = ops.sf_unswizzle(sfc, M, N)  # rows beyond the last may hold anything
+            self.same(rows, ops.sf_unswizzle(factors, M, N))
+            out, of_out = torch.empty_like(got), torch.empty_like(sfc)
+            ops.swiglu_out(*tensors, out, 0.01, 0.02, sfc=of_out, **fields)
+            self.same(out, got)
+            one = tensors[0], tensors[1], tensors[3], tensors[4]
+            got, sfc = ops.linear_nvfp4(*one, 0.01, **fields)
+            ops.linear_out(*one, out, 0.01, sfc=of_out, **fields)
+            self.same(out, got)
+            self.same(ops.sf_unswizzle(of_out, M, N), ops.sf_unswizzle(sfc, M, N))
+
+    def test_all_outputs(self):
+        for device, dtype in itertools.product(DEVICES, (BF16, FP16, FP32)):
+            tensors = operands(device)
+
+            def outputs(): return [torch.zeros(M, N, dtype=t, device=device) for t in (BF16, dtype, dtype)]
+            out, d1, d2 = outputs()
+            amax, wanted = torch.zeros(1, device=device), outputs()
+            ops.swiglu_out(*tensors, out, 0.01, 0.02, d1=d1, d2=d2, amax_out=amax)
+            maximum = torch.zeros(1, device=device)
+            self.by_ctypes(device, tensors, wanted[0], (0.01, 0.02), dict(d1=wanted[1], d2=wanted[2], amax_out=maximum))
+            for got, expected in zip((out, d1, d2, amax), (*wanted, maximum)): self.same(got, expected)
+            self.assertGreater(float(amax), 0)
+
+    def test_a_of_16_bits(self):
+        for device, dtype in itertools.product(DEVICES, (BF16, FP16)):
+            if device == "cuda" and not HOPPER: continue
+            a, (_, b1, b2, _, sfb1, sfb2) = torch.randn(M, K, dtype=dtype, device=device), operands(device)
+            got = ops.swiglu(a, b1, b2, None, sfb1, sfb2, 0.01, 0.02)
+            wanted = torch.empty_like(got)
+            self.same(got, self.by_ctypes(device, (a, b1, b2, None, sfb1, sfb2), wanted, (0.01, 0.02), {}))
+
+    def test_an_addend(self):
+        for device in DEVICES:
+            a, b, _, sfa, sfb, _ = operands(device)
+            add = torch.randn(M, N, dtype=BF16, device=device)
+            got = ops.linear(a, b, sfa, sfb, 0.01, c_add=add)
+            wanted = torch.empty_like(got)
+            self.same(got, self.by_ctypes(device, (a, b, sfa, sfb), wanted, (0.01,), dict(c_add=add)))
+            ops.linear_out(a, b, sfa, sfb, add, 0.01, c_add=add)
+            self.same(add, got)
+
+    def test_batches_and_groups(self):
+        for device in DEVICES:
+            batch = operands(device, 3)
+            alphas = dict(alpha1_dev=vector(device, 3), alpha2_dev=vector(device, 3))
+            biases = dict(bias1=vector(device, 3, N), bias2=vector(device, 3, N), a_row_scale=vector(device, 3, M))
+            same_bits = dict(flags=d.FLAG_BATCH_INVARIANT)
+            got = ops.swiglu(*batch, 0.01, 0.02, FP32, **alphas, **biases, **same_bits)
+            for i in range(3):
+                each = {name: t[i:i + 1] if t.dim() == 1 else t[i] for name, t in {**alphas, **biases}.items()}
+                self.same(got[i], ops.swiglu(*(t[i] for t in batch), 0.01, 0.02, FP32, **each, **same_bits))
+            counts = torch.tensor([3, 0, M], dtype=torch.int32, device=device)
+            out = torch.zeros(3, M, N, dtype=FP32, device=device)
+            ops.swiglu_out(*batch, out, 0.01, 0.02, group_rows=counts, **alphas, **biases, **same_bits)
+            self.same(out[2], got[2])
+            self.same(out[0, :3], got[0, :3])
+            self.assertEqual(float(out[1].abs().max() + out[0, 3:].abs().max()), 0)
+
+    def test_offsets(self):
+        for device in DEVICES:
+            _, b1, b2, _, sfb1, sfb2 = operands(device, 3)
+            offsets = torch.tensor([0, 5, 5, 17], dtype=torch.int32, device=device)
+            a = ops.quantize(torch.randn(M, K, device=device), 100.0, group_rows=offsets)[:2]
+            self.assertEqual(a[1].numel(), d.sf_size(128, K) * ((M + 127 * 3) // 128))
+            out = torch.zeros(M, N, dtype=BF16, device=device)
+            ops.swiglu_out(a[0], b1, b2, a[1], sfb1, sfb2, out, 0.01, 0.02, group_rows=offsets,
+                           expected_rows=6)
+            wanted = torch.zeros_like(out)
+            self.by_ctypes(device, (a[0], b1, b2, a[1], sfb1, sfb2), wanted, (0.01, 0.02),
+                           dict(group_rows=offsets, group_mode=d.GROUP_OFFSETS, groups=3, expected_rows=6))
+            self.same(out, wanted)
+            self.assertEqual(float(out[17:].float().abs().max()), 0)
+            self.assertGreater(float(out[:17].float().abs().max()), 0)
+
+    def test_nothing_to_do(self):
+        for device in DEVICES:
+            _, b1, b2, _, sfb1, sfb2 = operands(device)
+            a, sfa = torch.empty(0, K // 2, dtype=torch.uint8, device=device), torch.empty(0, dtype=torch.uint8,
+                                                                                           device=device)
+            self.assertEqual(ops.swiglu(a, b1, b2, sfa, sfb1, sfb2).shape, (0, N))
+
+    def test_refusals(self):
+        a, b1, b2, sfa, sfb1, sfb2 = tensors = operands("cpu")
+        for text, fields in ((r"^DUALGEMM_STATUS_INVALID_VALUE: activation=17: ", dict(activation=17)),
+                             (r"^DUALGEMM_STATUS_INVALID_VALUE: flags=0x100", dict(flags=256)),
+                             (r"^activation=-1: ", dict(activation=-1)),
+                             (r"^max_sms=4294967296: the library's field has 32 bits", dict(max_sms=1 << 32)),
+                             (r"^a_row_scale: has 76 bytes, and 80 are needed", dict(a_row_scale=torch.ones(M - 1))),
+                             (r"^bias1: has 62 bytes, and 64", dict(bias1=torch.ones(N - 1, dtype=BF16))),
+                             (r"^bias2: must have the type of bias1, torch.bfloat16",
+                              dict(bias1=torch.ones(N, dtype=BF16), bias2=torch.ones(N))),
+                             (r"^DUALGEMM_STATUS_INVALID_VALUE: expected_rows=3: ", dict(expected_rows=3)),
+                             (r"^group_rows: its elements are torch.int64",
+                              dict(group_rows=torch.zeros(2, dtype=torch.int64))),
+                             (r"^alpha1_dev: lies on meta, and a on cpu",
+                              dict(alpha1_dev=torch.ones(1, device="meta")))):
+            self.refused(text, ops.swiglu, *tensors, **fields)
+        out = torch.empty(M, N, dtype=BF16)
+        self.refused("^sfc: must be None with an out of torch.bfloat16", ops.swiglu_out, *tensors, out, sfc=sfa)
+        self.refused("^sfc: must be given with an out of torch.uint8", ops.swiglu_out, *tensors, a[:, :N // 2].clone())
+        self.refused(r"^out: must be \[1, 20, 32\], and is \[1, 19, 32\]", ops.swiglu_out, *tensors, out[:-1])
+        self.refused("ALIASING", ops.swiglu_out, *tensors, b1.flatten()[:2 * M * N].view(BF16).view(M, N))
+        self.refused("^d1: its elements are torch.float64", ops.swiglu_out, *tensors, out, d1=out.double(), d2=out)
+        self.refused("d1|d2", ops.swiglu_out, *tensors, out, d1=torch.empty_like(out))
+        self.refused("^c_add: its elements are torch.float32, and must be one of torch.bfloat16", ops.linear, a, b1,
+                     sfa, sfb1, c_add=torch.zeros(M, N))
+        self.refused("^a and b have one k", ops.linear, a, b1[:, 16:], sfa, sfb1)
+        self.refused("^n=24: must be a multiple of 16 with an NVFP4 C", ops.swiglu_nvfp4, a, b1[:24], b2[:24], sfa,
+                     sfb1, sfb2)
+
+
+class Conversions(Case):
+    def test_quantize(self):
+        for device, dtype, mode, problems in itertools.product(DEVICES, (BF16, FP16, FP32), range(3), ((), (2,))):
+            x = torch.randn(*problems, 33, 80, device=device).to(dtype)
+            given = dict(global_scale=3.0, global_scale_dev=vector(device, 1)) if mode == d.SCALE_GIVEN else {}
+            q, sf, scales = ops.quantize(x, **given, scale_mode=mode)
+            wanted, factors, numbers = map(like, (q, sf, scales))
+            written = {d.SCALE_TENSOR: dict(tensor_scales=numbers), d.SCALE_ROW: dict(row_scale=numbers)}.get(mode, {})
+            call(device, d.quantize, d.quantize_host, x, wanted, factors, scale_mode=mode, **given, **written)
+            for got, expected in zip((q, sf, scales), (wanted, factors, numbers)): self.same(got, expected)
+            out = like(q), like(sf)
+            ops.quantize_out(x, *out, **given, scale_mode=mode, scales=torch.empty_like(scales) if mode else None)
+            for got, expected in zip(out, (q, sf)): self.same(got, expected)
+
+    def test_rows_by_index_and_groups(self):
+        for device in DEVICES:
+            x, index = torch.randn(5, 64, device=device), torch.tensor([4, 0, -1, 0], dtype=torch.int32, device=device)
+            q, _, _ = ops.quantize(x, 100.0, row_index=index)
+            by_row = ops.quantize(x, 100.0)[0]
+            self.same(q[:2], by_row[[4, 0]])
+            self.assertEqual(int(q[2].max()), 0)
+            several = torch.randn(2, 5, 64, device=device)
+            counts = torch.tensor([2, 5], dtype=torch.int32, device=device)
+            q = ops.quantize(several, 100.0, group_rows=counts)[0]
+            self.same(q[0, :2], ops.quantize(several[0], 100.0)[0][:2])
+            self.same(q[1], ops.quantize(several[1], 100.0)[0])
+
+    def test_factors(self):
+        for device, problems in itertools.product(DEVICES, ((), (3,))):
+            rows = torch.randint(256, (*problems, 130, 5), dtype=torch.uint8, device=device)
+            atoms = ops.sf_swizzle(rows)
+            self.assertEqual(atoms.shape, (*problems, d.sf_size(130, 80)))
+            for i in range(problems[0] if problems else 1):
+                one, expected = (rows[i], atoms[i]) if problems else (rows, atoms)
+                wanted = torch.zeros(d.sf_size(130, 80), dtype=torch.uint8, device=device)
+                call(device, d.sf_swizzle, d.sf_swizzle_host, one.contiguous(), wanted, 130, 80)
+                self.same(expected, wanted)
+            self.same(ops.sf_unswizzle(atoms, 130, 80), rows)
+            out = torch.empty_like(atoms)
+            ops.sf_swizzle_out(rows, out)
+            self.same(out, atoms)
+            back = torch.zeros_like(rows)
+            ops.sf_unswizzle_out(atoms, back, 130, 80)
+            self.same(back, rows)
+            interleaved = torch.randint(256, (64, 8), dtype=torch.uint8, device=device)
+            self.same(ops.sf_swizzle(interleaved[::2]), ops.sf_swizzle(interleaved[::2].contiguous()))
+
+    def test_refusals(self):
+        self.refused("^k=24: must be a multiple of 16", ops.quantize, torch.zeros(2, 24))
+        self.refused("^x: its elements are torch.float64", ops.quantize, torch.zeros(2, 32, dtype=torch.float64))
+        self.refused("^DUALGEMM_STATUS_INVALID_VALUE: scale_mode=3", ops.quantize, torch.zeros(2, 32), scale_mode=3)
+        self.refused("^row_index: its elements are torch.int64", ops.quantize, torch.zeros(2, 32),
+                     row_index=torch.zeros(2, dtype=torch.int64))
+        q = torch.zeros(2, 16, dtype=torch.uint8)
+        self.refused("^sf: has 16 bytes, and 512 are needed", ops.quantize_out, torch.zeros(2, 32), q, q[0])
+        self.refused("^scales: must be given with scale_mode=2", ops.quantize_out, torch.zeros(2, 32), q,
+                     torch.zeros(512, dtype=torch.uint8), scale_mode=2)
+        self.refused("^src: has 16 bytes, and 512 are needed", ops.sf_unswizzle, q[0], 2, 16)
+
+
+class Experts(Case):
+    def test_the_whole_layer(self):
+        """Against a plain loop over tokens and choices, of operators without groups."""
+        tokens, experts, top_k, hidden, inner = 7, 4, 2, 64, 32
+        same_bits = dict(flags=d.FLAG_BATCH_INVARIANT)  # an element of h might else round the other way
+        for device in DEVICES:
+            gate, up, down = (packed(device, experts, rows, k) for rows, k in
+                              ((inner, hidden), (inner, hidden), (hidden, inner)))
+            x = torch.randn(tokens, hidden, device=device).to(BF16)
+            ids = torch.randint(-1, experts, (tokens, top_k), dtype=torch.int32, device=device)
+            weights = torch.rand(tokens, top_k, device=device)
+            groups, row_token, token_row, row_weight = ops.moe_permute(ids, weights, experts)
+            a, sfa, _ = ops.quantize(x, 100.0, row_index=row_token, group_rows=groups)
+            h, sfh = ops.swiglu_nvfp4(a, gate[0], up[0], sfa, gate[1], up[1], 1e-3, 1e-3, c_global_scale=10.0,
+                                      group_rows=groups, **same_bits)
+            y = ops.linear(h, down[0], sfh, down[1], 1e-2, FP32, c_row_scale=row_weight, group_rows=groups)
+            out = ops.moe_combine(y, token_row, x.float())
+            for t in range(tokens):
+                a, sfa, _ = ops.quantize(x[t:t + 1], 100.0)
+                total = torch.zeros(hidden, device=device)
+                for s in range(top_k):
+                    e = int(ids[t, s])
+                    if e < 0: continue
+                    h, sfh = ops.swiglu_nvfp4(a, gate[0][e], up[0][e], sfa, gate[1][e], up[1][e], 1e-3, 1e-3,
+                                              c_global_scale=10.0, **same_bits)
+                    total += ops.linear(h, down[0][e], sfh, down[1][e], 1e-2, FP32, c_row_scale=weights[t, s:s + 1])[0]
+                self.assertTrue(torch.allclose(out[t], total + x[t].float(), rtol=1e-5, atol=1e-5))
+
+    def test_permute_and_combine_are_those_of_the_module(self):
+        for device, with_weights in itertools.product(DEVICES, (False, True)):
+            ids = torch.randint(-1, 5, (9, 3), dtype=torch.int32, device=device)
+            weights = torch.rand(9, 3, device=device) if with_weights else None
+            got = ops.moe_permute(ids, weights, 5)
+            wanted = [torch.empty_like(t) for t in got]
+            more = dict(topk_weights=weights, row_weight=wanted[3]) if with_weights else {}
+            call(device, d.moe_permute, d.moe_permute_host, ids, 5, *wanted[:3], **more)
+            for a, b in zip(got, wanted): self.same(a, b)
+            out = [torch.empty_like(t) for t in got]
+            ops.moe_permute_out(ids, weights, 5, *out[:3], out[3] if with_weights else None)
+            for a, b in zip(got, out): self.same(a, b)
+            c, add = torch.randn(27, 16, device=device).to(BF16), torch.randn(9, 16, device=device)
+            sums = ops.moe_combine(c, got[2], add, FP32)
+            wanted = torch.empty_like(sums)
+            call(device, d.moe_combine, d.moe_combine_host, c, got[2], wanted, add=add)
+            self.same(sums, wanted)
+            ops.moe_combine_out(c, got[2], add, add)
+            self.same(add, sums)
+            self.assertEqual(ops.moe_combine(c, got[2]).dtype, BF16)
+
+    def test_refusals(self):
+        ids = torch.zeros(3, 2, dtype=torch.int32)
+        self.refused("^topk_ids: its elements are torch.int64", ops.moe_permute, ids.long(), None, 4)
+        self.refused("^experts=0: must be 1 to 1024", ops.moe_permute, ids, None, 0)
+        self.refused("^topk_ids: has 1 dimensions", ops.moe_permute, ids[0], None, 4)
+        self.refused(r"^c: must be \[6, 8\]", ops.moe_combine, torch.zeros(5, 8), ids)
+        self.refused("^out_dtype=torch.int32", ops.moe_combine, torch.zeros(6, 8), ids, None, torch.int32)
+
+
+def calls(device="cpu"):
+    """Arguments of every operator."""
+    a, b1, b2, sfa, sfb1, sfb2 = two = operands(device)
+    one, batch = (a, b1, sfa, sfb1), operands(device, 2)
+    ids = torch.randint(0, 4, (5, 2), dtype=torch.int32, device=device)
+    permuted, x = ops.moe_permute(ids, None, 4), torch.randn(M, K, device=device)
+    c, of_c = torch.zeros(M, N, dtype=BF16, device=device), torch.randn(10, 16, device=device)
+    small, factors = torch.zeros(M, N // 2, dtype=torch.uint8, device=device), torch.zeros(512, dtype=torch.uint8,
+                                                                                           device=device)
+    offsets = torch.tensor([0, 5, M], dtype=torch.int32, device=device)
+    yield "swiglu", two, dict(bias1=vector(device, N), activation=1)
+    yield "swiglu", batch, {}
+    yield "swiglu", (a, *batch[1:3], ops.quantize(x, group_rows=offsets)[1], *batch[4:]), dict(group_rows=offsets)
+    whole = operands(device, m=128)  # factors of rows beyond the last may hold anything
+    yield "swiglu_nvfp4", whole, {}
+    yield "swiglu_out", (*two, c), dict(d1=c.clone(), d2=c.clone(), amax_out=torch.zeros(1, device=device))
+    yield "swiglu_out", (*two, small), dict(sfc=factors)
+    yield "linear", (*one, 0.5, FP8), {}
+    yield "linear_nvfp4", (whole[0], whole[1], whole[3], whole[4]), {}
+    yield "linear_out", (*one, c), {}
+    yield "quantize", (x, 3.0), {}
+    for mode in d.SCALE_TENSOR, d.SCALE_ROW: yield "quantize", (x,), dict(scale_mode=mode)
+    yield "quantize", (x,), dict(row_index=torch.zeros(4, dtype=torch.int32, device=device))
+    yield "quantize", (x,), dict(group_rows=offsets)
+    yield "quantize_out", (x, torch.zeros(M, K // 2, dtype=torch.uint8, device=device), torch.zeros_like(sfa)), {}
+    yield "sf_swizzle", (torch.zeros(M, K // 16, dtype=torch.uint8, device=device),), {}
+    yield "sf_swizzle_out", (torch.zeros(M, K // 16, dtype=torch.uint8, device=device), torch.zeros_like(sfa)), {}
+    yield "sf_unswizzle", (sfa, M, K), {}
+    yield "sf_unswizzle_out", (sfa, torch.zeros(M, K // 16, dtype=torch.uint8, device=device), M, K), {}
+    yield "moe_permute", (ids, torch.rand(5, 2, device=device), 4), {}
+    yield "moe_permute_out", (ids, None, 4, *(torch.zeros_like(t) for t in permuted[:3])), {}
+    yield "moe_combine", (of_c, permuted[2]), {}
+    yield "moe_combine_out", (of_c, permuted[2], torch.zeros(5, 16, device=device)), {}
+
+
+class Torch(Case):
+    def test_opcheck(self):
+        for device in DEVICES:
+            seen = set()
+            for name, args, named in calls(device):
+                with self.subTest(device, name=name, named=list(named)):
+                    if name == "swiglu" and "group_rows" in named: continue  # rows of nobody hold anything
+                    torch.library.opcheck(getattr(ops, name).default, args, named)
+                seen.add(name)
+            self.assertEqual(seen, set(torch_op._SHAPES))
+
+    def test_shapes_by_symbols_are_those_by_numbers(self):
+        """The fake kernel's two ways: with every size a symbol, and with every size a number."""
+        from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+        for name, args, named in calls():
+            answers = []
+            for dynamic in (DimDynamic.STATIC, DimDynamic.DYNAMIC):
+                env = ShapeEnv()
+                with torch._subclasses.FakeTensorMode(shape_env=env) as mode:
+                    def fake(x):
+                        if not isinstance(x, torch.Tensor): return x
+                        return mode.from_tensor(x, symbolic_context=StatelessSymbolicContext([dynamic] * x.dim()))
+                    made = getattr(ops, name)(*map(fake, args), **{key: fake(x) for key, x in named.items()})
+                    made = made if isinstance(made, tuple) else (made,)
+                    answers.append([t if t is None else ([*map(int, t.shape)], [*map(int, t.stride())], t.dtype)
+                                    for t in made])
+            with self.subTest(name, named=list(named)): self.assertEqual(*answers)
+
+    def test_one_compiled_graph_for_any_number_of_rows(self):
+        for device in DEVICES:
+            (a, b1, b2, sfa, sfb1, sfb2), graphs = operands(device), []
+
+            def layer(x):
+                q, sf, _ = ops.quantize(x, 100.0)
+                h, sfh = ops.swiglu_nvfp4(q, b1, b2, sf, sfb1, sfb2, 1e-3, 1e-3, c_global_scale=10.0)
+                return ops.linear(h, b1[:, :N // 2].contiguous(), sfh, sfb1[:512], 0.5) + 1
+
+            def backend(graph, _):
+                graphs.append(graph)
+                return graph
+            compiled = torch.compile(layer, backend=backend, fullgraph=True, dynamic=True)
+            lowered = torch.compile(layer, backend="aot_eager", fullgraph=True, dynamic=True)
+            for rows in (M, M - 1, 130, 2):
+                x = torch.randn(rows, K, device=device)
+                self.same(compiled(x), layer(x))
+                self.same(lowered(x), layer(x))
+            self.assertEqual(len(graphs), 1)
+
+    def test_outputs_as_arguments_in_a_compiled_graph(self):
+        for device in DEVICES:
+            tensors = operands(device)
+
+            def layer(a, out):
+                ops.swiglu_out(a, *tensors[1:], out, 0.01, 0.02)
+                return out * 2
+            out, wanted = (torch.zeros(M, N, dtype=BF16, device=device) for _ in range(2))
+            got = torch.compile(layer, backend="aot_eager", fullgraph=True)(tensors[0], out)
+            self.same(got, layer(tensors[0], wanted))
+            self.same(out, wanted)
+
+    def test_autocast_changes_nothing(self):
+        for device in DEVICES:
+            x = torch.randn(4, 64, device=device)
+            with torch.autocast(device, dtype=BF16): self.same(ops.quantize(x)[0], ops.quantize(x)[0])
+            tensors, biases = operands(device), dict(bias1=vector(device, N))
+            wanted = ops.swiglu(*tensors, 0.01, 0.02, FP32, **biases)
+            with torch.autocast(device, dtype=BF16):
+                self.same(ops.swiglu(*tensors, 0.01, 0.02, FP32, **biases), wanted)
+
+    def test_there_is_no_derivative(self):
+        """Torch itself says so, where somebody asks for one."""
+        x = torch.randn(3, 64, requires_grad=True)
+        scales = ops.quantize(x, scale_mode=d.SCALE_ROW)[2]
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            try:
+                scales.sum().backward()
+            except RuntimeError as error:  # or refuses at once
+                said.append(error)
+        self.assertIn("autograd kernel was not registered", " ".join(str(getattr(x, "message", x)) for x in said))
+        self.assertIsNone(x.grad)
+
+    def test_tensors_without_memory(self):
+        """On the device meta, as when a model is made before its weights are read."""
+        meta = [torch.empty_like(t, device="meta") for t in operands("cpu")]
+        self.assertEqual((ops.swiglu(*meta).shape, ops.swiglu(*meta).device.type), ((M, N), "meta"))
+        self.refused("^DUALGEMM_STATUS_INVALID_VALUE: activation=9", ops.swiglu, *meta, activation=9)
+
+
+@unittest.skipUnless(GPU, "there is no GPU")
+class OnGpu(Case):
+    def test_a_graph_replays_with_other_numbers(self):
+        for m in (M, 512):  # the second one takes a workspace on Hopper
+            tensors = operands("cuda", m=m, n=256, k=1024)
+            x = torch.randn(m, 1024, device="cuda")
+
+            def layer():
+                q, sf, _ = ops.quantize(x, 100.0)
+                return ops.swiglu(q, *tensors[1:3], sf, *tensors[4:], 1e-3, 1e-3)
+            wanted = layer()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph): got = layer()
+            graph.replay()
+            self.same(got, wanted)
+            x.copy_(torch.randn_like(x))
+            graph.replay()
+            self.same(got, layer())
+
+    def test_the_workspace_is_used(self):
+        if not HOPPER: self.skipTest("only compute capability 9.0 has a use for one")
+        tensors = operands("cuda", m=1024, n=512, k=1024)
+        args = d.arguments(*tensors, torch.empty(1024, 512, dtype=BF16, device="cuda"))
+        import ctypes
+        bytes_of_it = ctypes.c_size_t()
+        d.load().dualgemm_workspace_size(args, bytes_of_it)
+        self.assertGreater(bytes_of_it.value, 0)
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        ops.swiglu(*tensors)
+        self.assertGreaterEqual(torch.cuda.max_memory_allocated() - before, bytes_of_it.value)
+
+    def test_the_current_stream(self):
+        tensors, side = operands("cuda", m=512, n=512, k=2048), torch.cuda.Stream()
+        wanted = ops.swiglu(*tensors, 0.01, 0.02)
+        torch.cuda.synchronize()
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(50_000_000)
+            out = ops.swiglu(*tensors, 0.01, 0.02)
+            done = side.record_event()
+        self.assertFalse(done.query())  # it waits behind the sleep, and the call did not
+        side.synchronize()
+        self.same(out, wanted)
+
+    def test_the_default_backend_of_compile(self):
+        tensors = operands("cuda")
+        compiled = torch.compile(lambda a: ops.swiglu(a, *tensors[1:], 0.01, 0.02) * 2, fullgraph=True)
+        self.same(compiled(tensors[0]), ops.swiglu(*tensors, 0.01, 0.02) * 2)
+
+    def test_the_device_of_the_tensors(self):
+        if torch.cuda.device_count() < 2: self.skipTest("there is one GPU")
+        tensors = operands("cuda:1")
+        got = ops.swiglu(*tensors, 0.01, 0.02)
+        self.assertEqual((got.device.index, torch.cuda.current_device()), (1, 0))
+        with torch.cuda.device(1): self.same(got, ops.swiglu(*tensors, 0.01, 0.02))
+        self.refused("^b1: lies on cuda:0, and a on cuda:1", ops.swiglu, tensors[0], tensors[1].to("cuda:0"),
+                     *tensors[2:])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
