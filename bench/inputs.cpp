@@ -7,6 +7,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "budget.h"
 #include "host/launch/prepare_a.h"
@@ -154,12 +155,14 @@ size_t workspace_bytes(const Shape& shape, const Epilogue& epilogue) {
 }
 
 InputSet::InputSet(const Shape& s, const Epilogue& epilogue, const DeviceArray<uint8_t>& workspace,
-                   Rng& random)
+                   Rng& random, bool with_a)
     : shape_(s),
       places_(places_of(s)),
       rows_(places_.back().row),
-      codes_{elements_of_a(s, rows_, random), codes_of_b(s, 0, random), codes_of_b(s, 1, random)},
-      scales_{scales_of_a(s, places_, random), scales_of_b(s, 0, random), scales_of_b(s, 1, random)},
+      codes_{elements_of_a(s, with_a ? rows_ : 0, random), codes_of_b(s, 0, random),
+             codes_of_b(s, 1, random)},
+      scales_{with_a ? scales_of_a(s, places_, random) : std::vector<uint8_t>{}, scales_of_b(s, 0, random),
+              scales_of_b(s, 1, random)},
       a_(codes_[0]),
       b1_(codes_[1]),
       b2_(codes_[2]),
@@ -212,6 +215,14 @@ void InputSet::bind() {
   }
 }
 
+void InputSet::expect_a(dualgemm_dtype_t a_dtype, std::vector<uint8_t> codes, std::vector<uint8_t> scales,
+                        float alpha1) {
+  shape_.a_dtype = a_dtype;
+  codes_[0] = std::move(codes);
+  scales_[0] = std::move(scales);
+  places_[0].alpha1 = alpha1;
+}
+
 Row InputSet::row_of_a(int32_t problem, int32_t row) const {
   const Place& at = places_[problem];
   if (!shape_.packed_a()) {
@@ -228,15 +239,23 @@ Row InputSet::row_of_b(int side, int32_t problem, int32_t row) const {
                 &scales_[1 + side][problem * sf_size(shape_.n, shape_.k)], shape_.n, row, shape_.k);
 }
 
-int input_sets_of(const Shape& shape, int wanted, const Epilogue& epilogue) {
+double set_bytes(const Shape& shape, const Epilogue& epilogue) {
   const std::vector<Place> places = places_of(shape);
   const double weights =
-      1.0 * shape.products * shape.problems() * (shape.n * shape.k / 2.0 + sf_size(shape.n, shape.k));
+      1.0 * shape.products * shape.problems() * (shape.n * (shape.k / 2.0) + sf_size(shape.n, shape.k));
   const double c_row = static_cast<double>(epilogue.pitch(shape.n)) * epilogue.bits() / 8;
   const double rest = places.back().row * (shape.k * shape.a_bits() / 8.0 + c_row) + places.back().sfa +
                       (epilogue.blocks() ? places.back().sfc : 0);
-  const double fit = std::min(16e9 / (weights + rest), 1e13 / shape.flops());
+  return weights + rest;
+}
+
+int sets_that_fit(double bytes, double flops, int wanted) {
+  const double fit = std::min(16e9 / bytes, 1e13 / flops);
   return std::min(wanted, std::max(2, static_cast<int>(fit)));
+}
+
+int input_sets_of(const Shape& shape, int wanted, const Epilogue& epilogue) {
+  return sets_that_fit(set_bytes(shape, epilogue), shape.flops(), wanted);
 }
 
 }  // namespace bench
