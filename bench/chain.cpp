@@ -35,19 +35,31 @@ std::string in_set(size_t set, const char* launch, const std::string& text) {
 }  // namespace
 
 LayerSet::LayerSet(const Layer& layer, const DeviceArray<uint8_t>& workspace, Rng& random)
-    : up(layer.up, kBetween, workspace, random),
-      down(layer.down, kOut, workspace, random, /*with_a=*/false) {}
+    : up(layer.up, kBetween, workspace, random, /*with_a=*/!layer.experts()),
+      down(layer.down, kOut, workspace, random, /*with_a=*/false) {
+  if (layer.experts()) experts.emplace(layer, random);
+}
 
 void LayerSet::launch(uint32_t flags, cudaStream_t stream, const Change& change) const {
-  dualgemm_args_t first = up.args(), second = down.args();
+  Calls calls{};
+  dualgemm_args_t &first = calls.up = up.args(), &second = calls.down = down.args();
   second.a = first.c;
   second.sfa = first.sfc;
   second.lda = first.ldc;
   first.flags |= flags;
   second.flags |= flags;
-  if (change) change(&first, &second);
+  if (experts) {
+    experts->bind(&calls);
+    calls.permute.flags = calls.quantize.flags = calls.combine.flags = flags & DUALGEMM_FLAG_PDL;
+  }
+  if (change) change(calls);
+  if (experts) {
+    check(dualgemm_moe_permute(&calls.permute, stream), "dualgemm_moe_permute");
+    check(dualgemm_quantize(&calls.quantize, stream), "dualgemm_quantize");
+  }
   launch_library(first, stream);
   launch_library(second, stream);
+  if (experts) check(dualgemm_moe_combine(&calls.combine, stream), "dualgemm_moe_combine");
 }
 
 Chain::Chain(const Layer& layer, int input_sets, uint64_t seed)
@@ -63,6 +75,7 @@ Chain::Chain(const Layer& layer, int input_sets, uint64_t seed)
 Chain::~Chain() { cudaStreamDestroy(stream_); }
 
 void Chain::forget(const LayerSet& set) const {
+  if (set.experts) set.experts->forget();
   for (const InputSet* x : {&set.up, &set.down}) {
     check_cuda(cudaMemsetAsync(x->args().c, kUnwritten, x->c_bytes(), stream_), "cudaMemsetAsync");
     if (x->sfc_bytes() > 0)
@@ -80,6 +93,17 @@ std::string Chain::verify(int samples, const Change& change) {
       return std::pair{written_by(set.up), written_by(set.down)};
     };
     const auto [between, out] = written(0);
+    std::vector<uint16_t> sums;
+    if (set.experts) {
+      if (const std::string text = set.experts->verify_rows(); !text.empty())
+        return in_set(i, "permute", text);
+      if (const std::string text = set.experts->verify_codes(set.up, samples); !text.empty())
+        return in_set(i, "quantize", text);
+      set.up.expect_a(DUALGEMM_DTYPE_NVFP4, set.experts->codes(), set.experts->factors(),
+                      set.up.args().alpha1);
+      set.down.expect_row_factors(set.experts->row_weights());
+      sums = set.experts->sums();
+    }
     const std::string first =
         bench::verify(layer_.up, kBetween, set.up, between, samples, Rounding::kOnce, random_);
     if (!first.empty()) return in_set(i, "gate and up", first);
@@ -87,10 +111,14 @@ std::string Chain::verify(int samples, const Change& change) {
     const std::string second =
         bench::verify(layer_.down, kOut, set.down, out, samples, Rounding::kOnce, random_);
     if (!second.empty()) return in_set(i, "down", second);
+    if (set.experts)
+      if (const std::string text = set.experts->verify_sums(out.c, samples); !text.empty())
+        return in_set(i, "combine", text);
     const auto [pdl_between, pdl_out] = written(kDependent);
     if (pdl_between.c != between.c || pdl_between.sfc != between.sfc)
       return in_set(i, "gate and up", "other bytes with PDL");
     if (pdl_out.c != out.c) return in_set(i, "down", "other bytes with PDL");
+    if (set.experts && set.experts->sums() != sums) return in_set(i, "combine", "other bytes with PDL");
   }
   return {};
 }

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "experts.h"
 #include "inputs.h"
 #include "layer.h"
 #include "measure.h"
@@ -19,8 +21,8 @@ namespace bench {
 // Every launch may start when the one before it has issued its loads; all of them only read weights.
 inline constexpr uint32_t kDependent = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
 
-// Changes the arguments of both launches.
-using Change = std::function<void(dualgemm_args_t* up, dualgemm_args_t* down)>;
+// Changes the arguments of the calls.
+using Change = std::function<void(Calls&)>;
 
 // The operands of both launches.
 struct LayerSet {
@@ -30,6 +32,7 @@ struct LayerSet {
   void launch(uint32_t flags, cudaStream_t stream, const Change& change = {}) const;
 
   InputSet up, down;
+  std::optional<Experts> experts;  // of a layer of these
 };
 
 class Chain {
@@ -45,13 +48,14 @@ class Chain {
   cudaStream_t stream() const { return stream_; }
 
   // Compares `samples` outputs of the first launch with a double-precision reference, and as many of the second
-  // one with the reference of the bytes that the first one wrote. The same launches chained with PDL have to
+  // one with the reference of the bytes that the first one wrote; of a layer of experts also what is around
+  // them. The same launches chained with PDL have to
   // write the same bytes. Returns what is wrong, or an empty string.
   std::string verify(int samples, const Change& change = {});
 
-  // The same for others that compute the layer to fp16. `launch` writes what lies between the two products, fp16
-  // [M, I], to `between`, and C to that of the set; its second product is multiplied by the encode scale that C of
-  // the library's first launch has.
+  // The same for others that compute a dense layer to fp16. `launch` writes what lies between the products,
+  // fp16 [M, I], to `between`, and C to that of the set; its second product is multiplied by the encode scale that
+  // C of the library's first launch has.
   using Other = std::function<void(size_t set, cudaStream_t)>;
   std::string verify_other(int samples, const Other& launch, const DeviceArray<uint8_t>& between);
 

@@ -1,5 +1,6 @@
-// chain_baseline.h -- the same layer without fused kernels: a GEMM of gate and up, the activation kernel of the
-// baseline, and a GEMM of down, all in fp16. cuBLASLt multiplies the numbers of the library's own operands.
+// chain_baseline.h -- the same layer without fused kernels: a GEMM of gate and up, the activation kernel of
+// the baseline, and a GEMM of down, all in fp16. cuBLASLt multiplies the numbers of the library's own
+// operands.
 #pragma once
 
 #include <memory>

@@ -22,6 +22,10 @@ using nlohmann::json;
 
 // Returns the baseline, or says in the result why there is none.
 std::unique_ptr<ChainBaseline> baseline_of(ChainResult* result, Chain* chain, int samples) {
+  if (chain->layer().experts()) {
+    result->no_baseline = "a layer of experts is compared with nothing";
+    return nullptr;
+  }
   const lt::Library* const library = lt::library();
   try {
     if (library == nullptr)
@@ -36,7 +40,7 @@ std::unique_ptr<ChainBaseline> baseline_of(ChainResult* result, Chain* chain, in
 }
 
 Table table_for(Times times) {
-  std::vector<Column> all = {{"M x I x K", 16, true}, {"", 15, true}};
+  std::vector<Column> all = {{"M x I x K", 20, true}, {"", 15, true}};
   if (times == Times::kMeasured)
     all.insert(all.end(),
                {{"us (p10..p90)", 22}, {"PDL", 7}, {"baseline", 8}, {"speed-up", 8}, {"with PDL", 8}});
@@ -132,6 +136,11 @@ std::string ChainReport::legend(const std::vector<ChainResult>& results) const {
 
 json to_json(const ChainResult& r) {
   json row = {{"m", r.layer.up.m}, {"i", r.layer.up.n}, {"k", r.layer.up.k}, {"label", r.layer.up.label}};
+  if (r.layer.experts()) {
+    row["tokens"] = r.layer.tokens;
+    row["experts"] = r.layer.up.problems();
+    row["top_k"] = r.layer.top_k;
+  }
   if (!r.error.empty()) row["error"] = r.error;
   if (!r.down_instance.empty()) row["instances"] = {r.up_instance, r.down_instance};
   row["flops"] = r.layer.flops();

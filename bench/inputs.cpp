@@ -14,22 +14,9 @@
 #include "host/launch/validate.h"
 
 namespace bench {
-namespace {
 
-size_t sf_size(int64_t rows, int32_t k) { return dualgemm_sf_size(static_cast<int32_t>(rows), k); }
-
-// Returns codes of 0, 0.5, 1, 1.5 and their negatives.
-std::vector<uint8_t> random_codes(int64_t rows, int64_t k, Rng& random) {
-  std::vector<uint8_t> out(rows * k / 2);
-  for (size_t i = 0; i < out.size(); i += 8) {
-    const uint64_t word = random.bits() & 0xBBBBBBBBBBBBBBBBu;
-    std::memcpy(&out[i], &word, std::min<size_t>(8, out.size() - i));
-  }
-  return out;
-}
-
-// Returns uniform numbers in [-1, 1), multiples of 2^-15 that are rounded to a type of 16 bits: they have all
-// significant bits of either, and about the spread of the codes above times their scale factors.
+// They are multiples of 2^-15: they have all significant bits of either type, and about the spread of the
+// codes below times their scale factors.
 std::vector<uint8_t> random_halves(int64_t rows, int64_t k, dualgemm_dtype_t dtype, Rng& random) {
   std::vector<uint8_t> out(rows * k * 2);
   for (size_t i = 0; i < out.size(); i += 8) {
@@ -42,6 +29,20 @@ std::vector<uint8_t> random_halves(int64_t rows, int64_t k, dualgemm_dtype_t dty
       four |= uint64_t{bits} << bit;
     }
     std::memcpy(&out[i], &four, std::min<size_t>(8, out.size() - i));
+  }
+  return out;
+}
+
+namespace {
+
+size_t sf_size(int64_t rows, int32_t k) { return dualgemm_sf_size(static_cast<int32_t>(rows), k); }
+
+// Returns codes of 0, 0.5, 1, 1.5 and their negatives.
+std::vector<uint8_t> random_codes(int64_t rows, int64_t k, Rng& random) {
+  std::vector<uint8_t> out(rows * k / 2);
+  for (size_t i = 0; i < out.size(); i += 8) {
+    const uint64_t word = random.bits() & 0xBBBBBBBBBBBBBBBBu;
+    std::memcpy(&out[i], &word, std::min<size_t>(8, out.size() - i));
   }
   return out;
 }

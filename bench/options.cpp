@@ -59,8 +59,9 @@ void add_problems(CLI::App* app, Options* options) {
   app->add_option("--suite", options->suites, "named shapes to run")
       ->check(CLI::IsMember(names))
       ->delimiter(',');
-  app->add_option("--shape", options->shapes,
-                  "instead of a suite, may be repeated: MxNxK, L*MxNxK, offsets:G~RxNxK; of a chain MxIxK");
+  app->add_option(
+      "--shape", options->shapes,
+      "instead of a suite, may be repeated: MxNxK, L*MxNxK, offsets:G~RxNxK; of a chain MxIxK or T,E,topkxIxK");
   app->add_option("--rows", options->rows, "the M of all shapes instead of theirs: 1,16,64")
       ->check(CLI::Range(1, INT32_MAX))
       ->delimiter(',');
@@ -123,9 +124,10 @@ void add_prints(CLI::App* app, Options* options) {
 // Adds the chains, which take some of the options above.
 void add_chains(CLI::App* app, Options* options) {
   CLI::Option* const chain =
-      app->add_option("--chain", options->chain,
-                      "in place of launches the layers that they are part of: ffn is gate and up, then down")
-          ->check(CLI::IsMember({"ffn"}));
+      app->add_option(
+             "--chain", options->chain,
+             "in place of launches the layers that they are part of: ffn is gate and up, then down; moe has experts")
+          ->check(CLI::IsMember({"ffn", "moe"}));
   for (const char* other :
        {"--suite", "--products", "--a-dtype", "--dtype", "--activation", "--linear-activation", "--ablation",
         "--baseline-only", "--contender", "--every-instance", "--compare"})
@@ -171,9 +173,11 @@ Epilogue chosen_epilogue(const Options& options, int32_t products) {
 }
 
 std::vector<Layer> chosen_layers(const Options& options) {
+  const bool moe = options.chain == "moe";
   std::vector<Layer> out;
-  for (const std::string& text : options.shapes) out.push_back(parse_dense_layer(text));
-  if (out.empty()) out = dense_layers();
+  for (const std::string& text : options.shapes)
+    out.push_back(moe ? parse_expert_layer(text) : parse_dense_layer(text));
+  if (out.empty()) out = moe ? expert_layers() : dense_layers();
   return options.rows.empty() ? out : with_rows(out, options.rows);
 }
 

@@ -23,8 +23,8 @@ struct Options {
        errors = false, every_instance = false, suites_only = false;
 };
 
-// Fills in the options. Returns the exit status where the program ends here: after --help, or an error, which has
-// been printed.
+// Fills in the options. Returns the exit status where the program ends here: after --help, or an error, which
+// has been printed.
 std::optional<int> parse_options(int argc, char** argv, Options* options);
 
 // Returns the type of A.

@@ -125,6 +125,13 @@ def chain(folder):
             assert row["verified"] and "graph" not in row, row
             assert ["_one_" in name for name in row["instances"]] == [False, True], row
         assert written["results"][0]["flops"] == 6 * 20 * 96 * 64, written
+        run = bench("--chain", "moe", "--verify-only", "--shape", "20,6,2x96x64", "--samples", "20", "--json", report,
+                    machine=machine)
+        row = json.loads(report.read_text())["results"][0]
+        assert row["verified"] and (row["tokens"], row["experts"], row["top_k"], row["m"]) == (20, 6, 2, 40), row
+    assert "takes T,E,topkxIxK" in bench("--chain", "moe", "--shape", "20x96x64", status=1).stderr
+    run = bench("--chain", "moe", "--rows", "1,64")
+    assert "\n64,128,8x768x2048" in run.stdout, run.stdout
     run = bench("--chain", "ffn", "--rows", "1,300", "--json", report)
     assert "Nothing is timed" in run.stdout and run.stdout.count("\n1x") == 4, run.stdout
     written = json.loads(report.read_text())
