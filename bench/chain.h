@@ -47,15 +47,15 @@ class Chain {
   const std::vector<std::unique_ptr<LayerSet>>& sets() const { return sets_; }
   cudaStream_t stream() const { return stream_; }
 
-  // Compares `samples` outputs of the first launch with a double-precision reference, and as many of the second
-  // one with the reference of the bytes that the first one wrote; of a layer of experts also what is around
-  // them. The same launches chained with PDL have to
-  // write the same bytes. Returns what is wrong, or an empty string.
+  // Compares `samples` outputs of the first launch with a double-precision reference, and as many of the
+  // second one with the reference of the bytes that the first one wrote; of a layer of experts also what is
+  // around them. The same calls chained with PDL have to write the same bytes. Returns what is wrong, or an
+  // empty string.
   std::string verify(int samples, const Change& change = {});
 
   // The same for others that compute a dense layer to fp16. `launch` writes what lies between the products,
-  // fp16 [M, I], to `between`, and C to that of the set; its second product is multiplied by the encode scale that
-  // C of the library's first launch has.
+  // fp16 [M, I], to `between`, and C to that of the set; its second product is multiplied by the encode scale
+  // that C of the library's first launch has.
   using Other = std::function<void(size_t set, cudaStream_t)>;
   std::string verify_other(int samples, const Other& launch, const DeviceArray<uint8_t>& between);
 

@@ -91,7 +91,8 @@ std::string Experts::verify_rows() const {
   const std::vector<float> row_weight = row_weight_.host();
   int32_t end = 0;
   for (size_t group = 0; group < group_rows.size(); ++group) {
-    if (group_rows[group] != end) return fmt::format("group_rows[{}] = {}, not {}", group, group_rows[group], end);
+    if (group_rows[group] != end)
+      return fmt::format("group_rows[{}] = {}, not {}", group, group_rows[group], end);
     if (group + 1 < group_rows.size()) end += layer_.up.rows(static_cast<int32_t>(group));
   }
   for (size_t row = 0; row < choices.size(); ++row) {
@@ -120,8 +121,7 @@ std::string Experts::verify_codes(const InputSet& up, int samples) const {
                              tokens_[size_t(2 * from)] | uint32_t{tokens_[size_t(2 * from + 1)]} << 8);
     }
     const uint8_t factor = ref::quantise_block(exact, 1, expected);
-    bool same = factors[up.place(group).sfa +
-                        ref::sf_offset(k, row - up.place(group).row, block)] == factor;
+    bool same = factors[up.place(group).sfa + ref::sf_offset(k, row - up.place(group).row, block)] == factor;
     for (int64_t i = 0; i < ref::kBlock; ++i)
       same &= ref::nibble(codes.data(), row * k + block * ref::kBlock + i) == expected[i];
     if (!same) return fmt::format("block {} of row {} is not that of its token", block, row);

@@ -61,7 +61,7 @@ class InputSet {
   int32_t room(int32_t problem) const { return shape_.offsets() ? shape_.rows(problem) : shape_.m; }
 
   // From now on the rows of A are those of these elements and scale factors, which lie where the shape places
-  // them, and A * B1^T of problem 0 is multiplied by alpha1.
+  // them, and A * B1^T of problem 0 is multiplied by alpha1, in place of its own alphas.
   void expect_a(dualgemm_dtype_t a_dtype, std::vector<uint8_t> codes, std::vector<uint8_t> scales,
                 float alpha1);
 
