@@ -180,33 +180,15 @@ class Computation {
   std::optional<GroupedProduct> grouped_;  // in place of the calls
 };
 
-// Takes the fastest of the algorithms that cuBLASLt proposes.
-void tune(Product* product, Workload* workload, const Launch& launch) {
-  constexpr int kRepeats = 3;
-  if (product->algorithms() == 1) return;
-  double least = std::numeric_limits<double>::infinity();
-  int best = -1;
-  for (int i = 0; i < product->algorithms(); ++i) {
-    product->use(i);
-    try {
-      const double us = workload->time_stream({launch}, kRepeats).front().median_us;
-      if (us >= least) continue;
-      least = us;
-      best = i;
-    } catch (const std::runtime_error&) {
-      cudaGetLastError();  // an algorithm that does not run is none
-    }
-  }
-  if (best < 0) throw std::runtime_error("no algorithm of cuBLASLt runs");
-  product->use(best);
-}
-
 Launch prepare(const lt::Library& library, Workload* workload, const BaselineWay& way,
                const std::shared_ptr<const OperandSets>& operands, int samples) {
   const auto computation = std::make_shared<Computation>(library, *workload, way, operands);
   for (auto& [rows, product] : computation->of_rows())
-    tune(&product, workload, [&](const dualgemm_args_t& args, cudaStream_t stream) {
-      computation->multiply(args, stream, &product);
+    tune(&product, [&](int repeats) {
+      const Launch multiply = [&](const dualgemm_args_t& args, cudaStream_t stream) {
+        computation->multiply(args, stream, &product);
+      };
+      return workload->time_stream({multiply}, repeats).front().median_us;
     });
   const Launch launch = [computation](const dualgemm_args_t& args, cudaStream_t stream) {
     computation->launch(args, stream);
@@ -282,6 +264,26 @@ std::vector<Baseline> prepare_baselines(const lt::Library& library, Workload* wo
     out.push_back(std::move(baseline));
   }
   return out;
+}
+
+void tune(Product* product, const std::function<double(int repeats)>& time) {
+  constexpr int kRepeats = 3;
+  if (product->algorithms() == 1) return;
+  double least = std::numeric_limits<double>::infinity();
+  int best = -1;
+  for (int i = 0; i < product->algorithms(); ++i) {
+    product->use(i);
+    try {
+      const double us = time(kRepeats);
+      if (us >= least) continue;
+      least = us;
+      best = i;
+    } catch (const std::runtime_error&) {
+      cudaGetLastError();  // an algorithm that does not run is none
+    }
+  }
+  if (best < 0) throw std::runtime_error("no algorithm of cuBLASLt runs");
+  product->use(best);
 }
 
 const BaselineTime* fastest(const std::vector<BaselineTime>& times) {

@@ -3,6 +3,7 @@
 // operands, and is verified and timed by the same methods. README.md describes it.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,10 @@ std::vector<BaselineWay> baseline_ways(const lt::Library* library, const Shape& 
 std::vector<Baseline> prepare_baselines(const lt::Library& library, Workload* workload,
                                         SharedOperands* operands, const std::vector<BaselineWay>& ways,
                                         int samples);
+
+// Takes the fastest of the algorithms that cuBLASLt proposes; `time` takes a number of repeats and returns
+// microseconds. Throws std::runtime_error where none runs.
+void tune(Product* product, const std::function<double(int repeats)>& time);
 
 // Returns the fastest that has a time, or null.
 const BaselineTime* fastest(const std::vector<BaselineTime>& times);

@@ -61,7 +61,7 @@ json read_report(const std::string& path) {
 }
 
 void check_comparable(const json& old_report, const json& new_report) {
-  for (const char* field : {"times", "a_dtype", "dtype", "products", "activation"}) {
+  for (const char* field : {"chain", "times", "a_dtype", "dtype", "products", "activation"}) {
     // Reports of programs that knew no other A, and no single products, do not say what they had.
     const std::string_view name(field);
     const json missing = name == "a_dtype" ? json("nvfp4") : name == "products" ? json(2) : json();

@@ -7,28 +7,16 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "budget.h"
 #include "host/launch/prepare_a.h"
 #include "host/launch/validate.h"
 
 namespace bench {
-namespace {
 
-size_t sf_size(int64_t rows, int32_t k) { return dualgemm_sf_size(static_cast<int32_t>(rows), k); }
-
-// Returns codes of 0, 0.5, 1, 1.5 and their negatives.
-std::vector<uint8_t> random_codes(int64_t rows, int64_t k, Rng& random) {
-  std::vector<uint8_t> out(rows * k / 2);
-  for (size_t i = 0; i < out.size(); i += 8) {
-    const uint64_t word = random.bits() & 0xBBBBBBBBBBBBBBBBu;
-    std::memcpy(&out[i], &word, std::min<size_t>(8, out.size() - i));
-  }
-  return out;
-}
-
-// Returns uniform numbers in [-1, 1), multiples of 2^-15 that are rounded to a type of 16 bits: they have all
-// significant bits of either, and about the spread of the codes above times their scale factors.
+// They are multiples of 2^-15: they have all significant bits of either type, and about the spread of the
+// codes below times their scale factors.
 std::vector<uint8_t> random_halves(int64_t rows, int64_t k, dualgemm_dtype_t dtype, Rng& random) {
   std::vector<uint8_t> out(rows * k * 2);
   for (size_t i = 0; i < out.size(); i += 8) {
@@ -41,6 +29,20 @@ std::vector<uint8_t> random_halves(int64_t rows, int64_t k, dualgemm_dtype_t dty
       four |= uint64_t{bits} << bit;
     }
     std::memcpy(&out[i], &four, std::min<size_t>(8, out.size() - i));
+  }
+  return out;
+}
+
+namespace {
+
+size_t sf_size(int64_t rows, int32_t k) { return dualgemm_sf_size(static_cast<int32_t>(rows), k); }
+
+// Returns codes of 0, 0.5, 1, 1.5 and their negatives.
+std::vector<uint8_t> random_codes(int64_t rows, int64_t k, Rng& random) {
+  std::vector<uint8_t> out(rows * k / 2);
+  for (size_t i = 0; i < out.size(); i += 8) {
+    const uint64_t word = random.bits() & 0xBBBBBBBBBBBBBBBBu;
+    std::memcpy(&out[i], &word, std::min<size_t>(8, out.size() - i));
   }
   return out;
 }
@@ -154,12 +156,14 @@ size_t workspace_bytes(const Shape& shape, const Epilogue& epilogue) {
 }
 
 InputSet::InputSet(const Shape& s, const Epilogue& epilogue, const DeviceArray<uint8_t>& workspace,
-                   Rng& random)
+                   Rng& random, bool with_a)
     : shape_(s),
       places_(places_of(s)),
       rows_(places_.back().row),
-      codes_{elements_of_a(s, rows_, random), codes_of_b(s, 0, random), codes_of_b(s, 1, random)},
-      scales_{scales_of_a(s, places_, random), scales_of_b(s, 0, random), scales_of_b(s, 1, random)},
+      codes_{elements_of_a(s, with_a ? rows_ : 0, random), codes_of_b(s, 0, random),
+             codes_of_b(s, 1, random)},
+      scales_{with_a ? scales_of_a(s, places_, random) : std::vector<uint8_t>{}, scales_of_b(s, 0, random),
+              scales_of_b(s, 1, random)},
       a_(codes_[0]),
       b1_(codes_[1]),
       b2_(codes_[2]),
@@ -212,6 +216,14 @@ void InputSet::bind() {
   }
 }
 
+void InputSet::expect_a(dualgemm_dtype_t a_dtype, std::vector<uint8_t> codes, std::vector<uint8_t> scales,
+                        float alpha1) {
+  shape_.a_dtype = a_dtype;
+  codes_[0] = std::move(codes);
+  scales_[0] = std::move(scales);
+  places_[0].alpha1 = alpha1;
+}
+
 Row InputSet::row_of_a(int32_t problem, int32_t row) const {
   const Place& at = places_[problem];
   if (!shape_.packed_a()) {
@@ -228,15 +240,23 @@ Row InputSet::row_of_b(int side, int32_t problem, int32_t row) const {
                 &scales_[1 + side][problem * sf_size(shape_.n, shape_.k)], shape_.n, row, shape_.k);
 }
 
-int input_sets_of(const Shape& shape, int wanted, const Epilogue& epilogue) {
+double set_bytes(const Shape& shape, const Epilogue& epilogue) {
   const std::vector<Place> places = places_of(shape);
   const double weights =
-      1.0 * shape.products * shape.problems() * (shape.n * shape.k / 2.0 + sf_size(shape.n, shape.k));
+      1.0 * shape.products * shape.problems() * (shape.n * (shape.k / 2.0) + sf_size(shape.n, shape.k));
   const double c_row = static_cast<double>(epilogue.pitch(shape.n)) * epilogue.bits() / 8;
   const double rest = places.back().row * (shape.k * shape.a_bits() / 8.0 + c_row) + places.back().sfa +
                       (epilogue.blocks() ? places.back().sfc : 0);
-  const double fit = std::min(16e9 / (weights + rest), 1e13 / shape.flops());
+  return weights + rest;
+}
+
+int sets_that_fit(double bytes, double flops, int wanted) {
+  const double fit = std::min(16e9 / bytes, 1e13 / flops);
   return std::min(wanted, std::max(2, static_cast<int>(fit)));
+}
+
+int input_sets_of(const Shape& shape, int wanted, const Epilogue& epilogue) {
+  return sets_that_fit(set_bytes(shape, epilogue), shape.flops(), wanted);
 }
 
 }  // namespace bench

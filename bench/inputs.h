@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "dualgemm.h"
@@ -42,8 +43,10 @@ size_t workspace_bytes(const Shape& shape, const Epilogue& epilogue);
 
 class InputSet {
  public:
-  // One launch after the other may have the same workspace.
-  InputSet(const Shape& shape, const Epilogue& epilogue, const DeviceArray<uint8_t>& workspace, Rng& random);
+  // One launch after the other may have the same workspace. Without an A the arguments have none; whoever
+  // gives a launch one calls expect_a.
+  InputSet(const Shape& shape, const Epilogue& epilogue, const DeviceArray<uint8_t>& workspace, Rng& random,
+           bool with_a = true);
 
   // Has the same operands as `other` at addresses of its own, and no host copy of them.
   explicit InputSet(const InputSet& other);
@@ -57,6 +60,17 @@ class InputSet {
   size_t sfc_bytes() const { return sfc_.size(); }  // 0 where C has no factors
   int32_t room(int32_t problem) const { return shape_.offsets() ? shape_.rows(problem) : shape_.m; }
 
+  // From now on the rows of A are those of these elements and scale factors, which lie where the shape places
+  // them, and A * B1^T of problem 0 is multiplied by alpha1, in place of its own alphas.
+  void expect_a(dualgemm_dtype_t a_dtype, std::vector<uint8_t> codes, std::vector<uint8_t> scales,
+                float alpha1);
+
+  // From now on each row of C is multiplied by its own of these factors.
+  void expect_row_factors(std::vector<float> factors) { row_factors_ = std::move(factors); }
+  float row_factor(int32_t problem, int32_t row) const {
+    return row_factors_.empty() ? 1.0f : row_factors_[static_cast<size_t>(places_[problem].row + row)];
+  }
+
   // Returns row `row` of A of `problem`, and row `row` of its B1 (side 0) or, of two products, B2 (side 1).
   Row row_of_a(int32_t problem, int32_t row) const;
   Row row_of_b(int side, int32_t problem, int32_t row) const;
@@ -68,6 +82,7 @@ class InputSet {
   Shape shape_;
   std::vector<Place> places_;
   int64_t rows_;
+  std::vector<float> row_factors_;             // of C; empty: none
   std::vector<uint8_t> codes_[3], scales_[3];  // A, B1, B2; of one product no B2
   DeviceArray<uint8_t> a_, b1_, b2_, sfa_, sfb1_, sfb2_;
   DeviceArray<uint8_t> c_, sfc_;
@@ -76,9 +91,18 @@ class InputSet {
   dualgemm_args_t args_;
 };
 
-// Returns how many sets a launch of this shape gets: `wanted`, as long as they take less than 16 GB, which is
-// 100 times the L2 of a B200, and their launches about 10 ms at one PFLOP/s; two are always needed for
-// operands to be cold.
+// Returns the bytes of one set.
+double set_bytes(const Shape& shape, const Epilogue& epilogue);
+
+// Returns `rows` rows of k uniform numbers in [-1, 1), rounded to a type of 16 bits.
+std::vector<uint8_t> random_halves(int64_t rows, int64_t k, dualgemm_dtype_t dtype, Rng& random);
+
+// Returns how many sets of so many bytes and operations there are: `wanted`, as long as they take less than
+// 16 GB, which is 100 times the L2 of a B200, and their launches about 10 ms at one PFLOP/s; two are always
+// needed for operands to be cold.
+int sets_that_fit(double bytes, double flops, int wanted);
+
+// Returns how many a launch of this shape gets.
 int input_sets_of(const Shape& shape, int wanted, const Epilogue& epilogue = DUALGEMM_DTYPE_FP16);
 
 }  // namespace bench

@@ -66,6 +66,8 @@ class Graph {
   cudaGraphExec_t executable_ = nullptr;
 };
 
+void synchronize(cudaStream_t stream) { check_cuda(cudaStreamSynchronize(stream), "the kernel"); }
+
 }  // namespace
 
 struct Workload::Impl {
@@ -79,10 +81,16 @@ struct Workload::Impl {
   }
   ~Impl() { cudaStreamDestroy(stream); }
 
-  void launch_all(const Launch& launch) const {
-    for (const auto& set : sets) launch(set->args(), stream);
+  // Returns for each of them how it computes all sets.
+  std::vector<Enqueue> of_all_sets(const std::vector<Launch>& launches) const {
+    std::vector<Enqueue> ways;
+    for (const Launch& launch : launches)
+      ways.emplace_back([this, &launch](cudaStream_t on) {
+        for (const auto& set : sets) launch(set->args(), on);
+      });
+    return ways;
   }
-  void synchronize() const { check_cuda(cudaStreamSynchronize(stream), "the kernel"); }
+  void synchronize() const { bench::synchronize(stream); }
 
   // The first two sets are verified, and the others hold the numbers of one of them at other addresses: they
   // are as cold, and need not be made on the CPU.
@@ -103,6 +111,39 @@ std::vector<Timing> in_turns(size_t ways, int repeats, const std::function<doubl
   std::vector<Timing> out;
   for (const std::vector<double>& of_way : us) out.push_back(summarise(of_way));
   return out;
+}
+
+std::vector<Timing> time_stream(const std::vector<Enqueue>& ways, int launches, int repeats,
+                                cudaStream_t stream) {
+  const DeviceArray<uint8_t> flush(kFlushBytes);
+  const Event start, stop;
+  for (const Enqueue& way : ways) way(stream);
+  return in_turns(ways.size(), repeats, [&](size_t way) {
+    synchronize(stream);
+    for (int pass = 0; pass < kFlushPasses; ++pass)
+      check_cuda(cudaMemsetAsync(flush.data(), pass, kFlushBytes, stream), "cudaMemsetAsync");
+    start.record(stream);
+    ways[way](stream);
+    stop.record(stream);
+    synchronize(stream);
+    return stop.us_since(start) / launches;
+  });
+}
+
+std::vector<Timing> time_graph(const std::vector<Enqueue>& ways, int launches, int repeats,
+                               cudaStream_t stream) {
+  std::vector<std::unique_ptr<Graph>> graphs;
+  for (const Enqueue& way : ways) graphs.push_back(std::make_unique<Graph>(stream, [&] { way(stream); }));
+  const Event start, stop;
+  const auto time = [&](size_t way) {
+    start.record(stream);
+    graphs[way]->replay();
+    stop.record(stream);
+    synchronize(stream);
+    return stop.us_since(start) / launches;
+  };
+  in_turns(ways.size(), kWarmUpReplays, time);
+  return in_turns(ways.size(), repeats, time);
 }
 
 void launch_library(const dualgemm_args_t& args, cudaStream_t stream) {
@@ -142,35 +183,11 @@ std::string Workload::verify(int samples, const Launch& launch, Rounding roundin
 }
 
 std::vector<Timing> Workload::time_stream(const std::vector<Launch>& ways, int repeats) {
-  const DeviceArray<uint8_t> flush(kFlushBytes);
-  const Event start, stop;
-  for (const Launch& way : ways) impl_->launch_all(way);
-  return in_turns(ways.size(), repeats, [&](size_t way) {
-    impl_->synchronize();
-    for (int pass = 0; pass < kFlushPasses; ++pass)
-      check_cuda(cudaMemsetAsync(flush.data(), pass, kFlushBytes, impl_->stream), "cudaMemsetAsync");
-    start.record(impl_->stream);
-    impl_->launch_all(ways[way]);
-    stop.record(impl_->stream);
-    impl_->synchronize();
-    return stop.us_since(start) / static_cast<double>(impl_->sets.size());
-  });
+  return bench::time_stream(impl_->of_all_sets(ways), input_sets(), repeats, impl_->stream);
 }
 
 std::vector<Timing> Workload::time_graph(const std::vector<Launch>& ways, int repeats) {
-  std::vector<std::unique_ptr<Graph>> graphs;
-  for (const Launch& way : ways)
-    graphs.push_back(std::make_unique<Graph>(impl_->stream, [&] { impl_->launch_all(way); }));
-  const Event start, stop;
-  const auto time = [&](size_t way) {
-    start.record(impl_->stream);
-    graphs[way]->replay();
-    stop.record(impl_->stream);
-    impl_->synchronize();
-    return stop.us_since(start) / static_cast<double>(impl_->sets.size());
-  };
-  in_turns(ways.size(), kWarmUpReplays, time);
-  return in_turns(ways.size(), repeats, time);
+  return bench::time_graph(impl_->of_all_sets(ways), input_sets(), repeats, impl_->stream);
 }
 
 }  // namespace bench

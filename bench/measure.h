@@ -23,6 +23,21 @@ struct Timing {
 // Calls `time` for each of `ways` in turns, `repeats` times, and summarises what it returned for each.
 std::vector<Timing> in_turns(size_t ways, int repeats, const std::function<double(size_t)>& time);
 
+// Enqueues one way to compute all input sets.
+using Enqueue = std::function<void(cudaStream_t)>;
+
+// Both time ways, in turns: each repeat times every way once, so that what clocks and temperature do
+// meanwhile happens to all of them. Each way makes `launches` of what is timed, one per input set, and a time
+// is that of one of them.
+
+// Times from launch to launch: flush L2, then one event pair around a way, back to back on the stream.
+std::vector<Timing> time_stream(const std::vector<Enqueue>& ways, int launches, int repeats,
+                                cudaStream_t stream);
+
+// Times each way captured into one CUDA graph, with an event pair around each replay.
+std::vector<Timing> time_graph(const std::vector<Enqueue>& ways, int launches, int repeats,
+                               cudaStream_t stream);
+
 // Computes C of one input set.
 using Launch = std::function<void(const dualgemm_args_t&, cudaStream_t)>;
 
@@ -43,14 +58,8 @@ class Workload {
   // a double-precision reference. Returns the first mismatch, or an empty string.
   std::string verify(int samples, const Launch& launch = launch_library, Rounding rounding = Rounding::kOnce);
 
-  // Both time several ways to compute the input sets, in turns: each repeat times every way once, so that
-  // what clocks and temperature do meanwhile happens to all of them.
-
-  // Times from launch to launch: flush L2, then one event pair around one launch per input set, back to back
-  // on a stream.
+  // Time several ways to compute the input sets, as the functions above do.
   std::vector<Timing> time_stream(const std::vector<Launch>& ways, int repeats);
-
-  // Times the same launches captured into one CUDA graph for each way, with an event pair around each replay.
   std::vector<Timing> time_graph(const std::vector<Launch>& ways, int repeats);
 
  private:

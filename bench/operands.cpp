@@ -9,9 +9,37 @@
 namespace bench {
 namespace {
 
-constexpr double kMostBytes = 16e9;  // of operands, as of the library's own (inputs.h)
+// The codes and factors of B1 and B2, if there is one, in one tensor; those of A stay where they are. N is a
+// multiple of 128, so that no atom of factors has rows of both.
+std::unique_ptr<Operands> joined(const Shape& s, const InputSet& set) {
+  const size_t codes = count(int64_t{s.n} * s.k / 2), factors = dualgemm_sf_size(s.n, s.k);
+  const auto products = static_cast<size_t>(s.products);
+  auto x = std::make_unique<Operands>(0, products * codes, products * factors);
+  x->a = set.args().a;
+  x->a_scales = set.args().sfa;
+  const auto copy = [](uint8_t* to, const void* from, size_t bytes) {
+    check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice), "cudaMemcpy");
+  };
+  copy(x->b.data(), set.args().b1, codes);
+  copy(x->b_scales.data(), set.args().sfb1, factors);
+  if (s.products == 1) return x;
+  copy(x->b.data() + codes, set.args().b2, codes);
+  copy(x->b_scales.data() + factors, set.args().sfb2, factors);
+  return x;
+}
 
-// An A of 16 bits, whose type this is then, stays where it is.
+}  // namespace
+
+dualgemm_dtype_t dtype_of(OperandFormat format) {
+  return format == OperandFormat::kFp16 ? DUALGEMM_DTYPE_FP16 : DUALGEMM_DTYPE_BF16;
+}
+
+double operand_bytes(const Shape& s, OperandFormat format) {
+  const double rows_of_b = static_cast<double>(s.columns()) * s.problems();
+  const double elements = (static_cast<double>(s.rows()) + rows_of_b) * s.k;
+  return elements * (format == OperandFormat::kNvfp4 ? 9.0 / 16 : 2);
+}
+
 std::unique_ptr<Operands> dequantised(const Shape& s, const InputSet& set, dualgemm_dtype_t dtype) {
   const int64_t rows = set.rows(), weights = int64_t{s.n} * s.k, problems = s.problems();
   auto x = std::make_unique<Operands>(s.packed_a() ? count(2 * rows * s.k) : 0,
@@ -36,41 +64,10 @@ std::unique_ptr<Operands> dequantised(const Shape& s, const InputSet& set, dualg
   return x;
 }
 
-// The codes and factors of B1 and B2, if there is one, in one tensor; those of A stay where they are. N is a
-// multiple of 128, so that no atom of factors has rows of both.
-std::unique_ptr<Operands> joined(const Shape& s, const InputSet& set) {
-  const size_t codes = count(int64_t{s.n} * s.k / 2), factors = dualgemm_sf_size(s.n, s.k);
-  const auto products = static_cast<size_t>(s.products);
-  auto x = std::make_unique<Operands>(0, products * codes, products * factors);
-  x->a = set.args().a;
-  x->a_scales = set.args().sfa;
-  const auto copy = [](uint8_t* to, const void* from, size_t bytes) {
-    check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice), "cudaMemcpy");
-  };
-  copy(x->b.data(), set.args().b1, codes);
-  copy(x->b_scales.data(), set.args().sfb1, factors);
-  if (s.products == 1) return x;
-  copy(x->b.data() + codes, set.args().b2, codes);
-  copy(x->b_scales.data() + factors, set.args().sfb2, factors);
-  return x;
-}
-
-double bytes_of(const Shape& s, OperandFormat format) {
-  const double rows_of_b = static_cast<double>(s.columns()) * s.problems();
-  const double elements = (static_cast<double>(s.rows()) + rows_of_b) * s.k;
-  return elements * (format == OperandFormat::kNvfp4 ? 9.0 / 16 : 2);
-}
-
-}  // namespace
-
-dualgemm_dtype_t dtype_of(OperandFormat format) {
-  return format == OperandFormat::kFp16 ? DUALGEMM_DTYPE_FP16 : DUALGEMM_DTYPE_BF16;
-}
-
 OperandSets::OperandSets(const Workload& workload, OperandFormat format) {
   const Shape& shape = workload.shape();
   const int sets = workload.input_sets();
-  const int fit = std::max(2, static_cast<int>(kMostBytes / bytes_of(shape, format)));
+  const int fit = std::max(2, static_cast<int>(kMostOperandBytes / operand_bytes(shape, format)));
   for (int i = 0; i < std::min(sets, fit); ++i)
     operands_.push_back(format == OperandFormat::kNvfp4
                             ? joined(shape, workload.input_set(i))

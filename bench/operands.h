@@ -28,6 +28,15 @@ struct Operands {
   const void *a, *a_scales = nullptr;
 };
 
+// At most so many bytes are dequantised, as of the library's own operands (inputs.h).
+inline constexpr double kMostOperandBytes = 16e9;
+
+// Returns the bytes of those of one input set.
+double operand_bytes(const Shape& shape, OperandFormat format);
+
+// Returns those of an input set in fp16 or bf16. An A of 16 bits, whose type this is then, stays where it is.
+std::unique_ptr<Operands> dequantised(const Shape& shape, const InputSet& set, dualgemm_dtype_t dtype);
+
 // Those of all input sets in one format, or of as many as take 16 GB; all that multiply them share these.
 class OperandSets {
  public:

@@ -19,10 +19,6 @@ json or_null(const std::optional<T>& value) {
   return value ? json(*value) : json(nullptr);
 }
 
-json to_json(const Timing& t) {
-  return {{"median_us", t.median_us}, {"p10_us", t.p10_us}, {"p90_us", t.p90_us}};
-}
-
 json shape_json(const Shape& shape) {
   return {{"m", shape.m},
           {"n", shape.n},
@@ -135,6 +131,10 @@ json device_json(const Machine& machine, const GpuState& state) {
 }
 
 }  // namespace
+
+json to_json(const Timing& t) {
+  return {{"median_us", t.median_us}, {"p10_us", t.p10_us}, {"p90_us", t.p90_us}};
+}
 
 json to_json(const Result& result, const Machine& machine) {
   json row = shape_json(result.shape);

@@ -26,6 +26,7 @@ struct RunInfo {
   int32_t products = 2;
 };
 
+nlohmann::json to_json(const Timing& timing);
 nlohmann::json to_json(const Result& result, const Machine& machine);
 
 // Returns everything but "results", dated now. Nothing is asked of a GPU that is only described.

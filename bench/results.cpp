@@ -2,7 +2,6 @@
 #include "results.h"
 
 #include <algorithm>
-#include <exception>
 #include <stdexcept>
 
 #include "budget.h"
@@ -16,24 +15,6 @@ std::optional<double> Result::us() const {
   if (stream) return stream->median_us;
   if (modelled) return modelled->us();
   return {};
-}
-
-std::vector<Result> run_all(const std::vector<Shape>& shapes, const std::function<void(Result*)>& fill,
-                            const std::function<void(const Result&)>& show) {
-  std::vector<Result> results;
-  for (const Shape& shape : shapes) {
-    Result result{shape};
-    try {
-      fill(&result);
-    } catch (const std::exception& error) {
-      result.error = error.what();
-      cudaGetLastError();  // the next shape starts without it
-    }
-    clear_progress();
-    show(result);
-    results.push_back(std::move(result));
-  }
-  return results;
 }
 
 void describe(Result* result, const Epilogue& epilogue, const dualgemm_device_t& device) {

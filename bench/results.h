@@ -2,9 +2,13 @@
 // row, and the others follow.
 #pragma once
 
+#include <cuda_runtime_api.h>
+
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "baseline.h"
@@ -12,6 +16,7 @@
 #include "contenders.h"
 #include "measure.h"
 #include "modelled.h"
+#include "progress.h"
 #include "shapes.h"
 
 namespace bench {
@@ -47,10 +52,26 @@ struct Result {
   std::optional<double> us() const;
 };
 
-// Fills in a row for each shape; what `fill` throws becomes the row's error. `show` gets every row when it is
-// done.
-std::vector<Result> run_all(const std::vector<Shape>& shapes, const std::function<void(Result*)>& fill,
-                            const std::function<void(const Result&)>& show);
+// Fills in a row for each shape, or each layer of a chain; what `fill` throws becomes the row's error. `show`
+// gets every row when it is done.
+template <class Row, class What>
+std::vector<Row> run_all(const std::vector<What>& all, const std::function<void(Row*)>& fill,
+                         const std::function<void(const Row&)>& show) {
+  std::vector<Row> rows;
+  for (const What& what : all) {
+    Row row{what};
+    try {
+      fill(&row);
+    } catch (const std::exception& error) {
+      row.error = error.what();
+      cudaGetLastError();  // the next one starts without it
+    }
+    clear_progress();
+    show(row);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
 
 // What a run on a GPU does with each problem.
 struct Effort {

@@ -112,6 +112,42 @@ def one_product(folder):
     assert "linear         190        1 " in run.stdout, run.stdout
 
 
+def chain(folder):
+    """A chain is verified on both architectures, nothing of it is modelled, and its report is no other's."""
+    report = folder / "chain.json"
+    for machine in "b200", "h100":
+        run = bench("--chain", "ffn", "--verify-only", "--shape", "20x96x64", "--shape", "130x64x96", "--samples", "20",
+                    "--json", report, machine=machine)
+        assert run.stdout.count(" verified\n") == 2, run.stdout
+        written = json.loads(report.read_text())
+        assert written["chain"] == "ffn" and written["times"] == "verified" and "products" not in written, written
+        for row in written["results"]:
+            assert row["verified"] and "graph" not in row, row
+            assert ["_one_" in name for name in row["instances"]] == [False, True], row
+        assert written["results"][0]["flops"] == 6 * 20 * 96 * 64, written
+        run = bench("--chain", "moe", "--verify-only", "--shape", "20,6,2x96x64", "--samples", "20", "--json", report,
+                    machine=machine)
+        row = json.loads(report.read_text())["results"][0]
+        assert row["verified"] and (row["tokens"], row["experts"], row["top_k"], row["m"]) == (20, 6, 2, 40), row
+    assert "takes T,E,topkxIxK" in bench("--chain", "moe", "--shape", "20x96x64", status=1).stderr
+    run = bench("--chain", "moe", "--rows", "1,64")
+    assert "\n64,128,8x768x2048" in run.stdout, run.stdout
+    run = bench("--chain", "ffn", "--rows", "1,300", "--json", report)
+    assert "Nothing is timed" in run.stdout and run.stdout.count("\n1x") == 4, run.stdout
+    written = json.loads(report.read_text())
+    assert written["times"] == "none" and len(written["results"]) == 8, written
+    run = bench("--compare", report, "--shape", "256x4096x7168", status=1)
+    assert "do not compare: chain was" in run.stderr, run.stderr
+    assert "no times of the library" in plot(report, folder).stdout
+    run = bench("--chain", "ffn", "--shape", "100x64x33", "--shape", "16x64x64", "--verify-only", "--samples", "4", status=1)
+    assert "\n100x64x33: FAILED: K = 33: " in run.stdout and "\n16x64x64 " in run.stdout, run.stdout
+    run = bench("--chain", "ffn", "--shape", "2*16x64x64", status=1)
+    assert run.stdout == "" and "takes MxIxK" in run.stderr, run.stderr
+    for other in ["--suite", "decode"], ["--dtype", "bf16"], ["--ablation", "store"], ["--baseline-only"], \
+                 ["--compare", report]:
+        assert "excludes" in bench("--chain", "ffn", *other, status=108).stderr
+
+
 def progress(folder):
     arguments = ("--verify-only", "--shape", "16x64x64", "--samples", "4")
     assert bench(*arguments).stderr == ""
@@ -191,7 +227,7 @@ def plots(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as name:
-        checks = [tables, failures, sixteen_bits, one_product, progress, reports, no_plots]
+        checks = [tables, failures, sixteen_bits, one_product, chain, progress, reports, no_plots]
         for check in [plots] if "plot" in sys.argv[2:] else checks: check(pathlib.Path(name))
 
 

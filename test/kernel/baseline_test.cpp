@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bench/budget.h"
+#include "bench/chain_baseline.h"
 #include "bench/inputs.h"
 #include "bench/measure.h"
 #include "ref/formats.h"
@@ -333,4 +334,32 @@ TEST_CASE("baseline: a library without an algorithm for a product, or that fails
                          lt::Preference, int, lt::Heuristic*, int*) { return lt::kStatusNotSupported; };
   CHECK_THAT(error_of(), contains("cublasLtMatmulAlgoGetHeuristic: status 15 (not supported)"));
   CHECK(alive == 0);
+}
+
+TEST_CASE(
+    "baseline: a chain of two GEMMs and an activation computes what the library's launches compute, and what "
+    "is wrong with it is noticed",
+    "[bench][chain]") {
+  lt::Library library = stand_in();
+  for (const char* text : {"20x64x96", "1x96x64"}) {
+    INFO(text);
+    Chain chain(parse_dense_layer(text), 3, 7);
+    const ChainBaseline baseline(library, &chain, 60);
+    baseline.enqueue()(chain.stream());  // sets beyond those that are verified, too
+    check_cuda(cudaStreamSynchronize(chain.stream()), "the chain");
+    CHECK(chain.verify(16) == "");  // the library's launches are what they were
+  }
+  CHECK(alive == 0);
+  Chain chain(parse_dense_layer("20x64x96"), 1, 7);
+  // Down is multiplied by another alpha; then gate and up are.
+  library.matmul = [](auto handle, auto of, const void* alpha, auto... others) {
+    const float doubled = 2 * *static_cast<const float*>(alpha);
+    return matmul(handle, of, *static_cast<const float*>(alpha) == 1 ? alpha : &doubled, others...);
+  };
+  CHECK_THROWS_WITH(ChainBaseline(library, &chain, 60), contains("wrong: input set 0, down: "));
+  library.matmul = [](auto handle, auto of, const void* alpha, auto... others) {
+    const float doubled = 2 * *static_cast<const float*>(alpha);
+    return matmul(handle, of, *static_cast<const float*>(alpha) == 1 ? &doubled : alpha, others...);
+  };
+  CHECK_THROWS_WITH(ChainBaseline(library, &chain, 60), contains("wrong: input set 0, gate and up: "));
 }

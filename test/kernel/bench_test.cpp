@@ -1,11 +1,14 @@
 // bench_test.cpp -- the benchmark's verification: satisfied by what the library computes of single problems,
 // batches and groups, and by nothing else.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bench/budget.h"
+#include "bench/chain.h"
 #include "bench/inputs.h"
+#include "bench/layer.h"
 #include "bench/measure.h"
 #include "bench/shapes.h"
 #include "support/catch.hpp"
@@ -233,4 +236,101 @@ TEST_CASE("bench: input sets are many, and no more than memory holds", "[bench]"
   CHECK(sets("offsets:256~8x2048x7168", 2) == 2);
   CHECK(sets("512*64x4096x7168", 50) == 2);  // too large even so
   CHECK(sets("512*64x4096x7168", 1) == 1);
+}
+
+TEST_CASE("bench: a chain of two launches is verified, and what is wrong with it is noticed",
+          "[bench][chain]") {
+  const auto says = [](const std::string& text, const bench::Change& change = {}) {
+    bench::Chain chain(bench::parse_dense_layer(text), 3, 7);
+    return chain.verify(24, change);
+  };
+  for (const char* text : {"1x64x64", "130x96x320", "20x352x64"}) {
+    INFO(text);
+    CHECK(says(text) == "");
+  }
+  const std::string text = "130x96x320";
+  CHECK_THAT(says(text, [](bench::Calls& calls) { calls.up.alpha2 = 0.75f; }), contains("gate and up: "));
+  CHECK_THAT(says(text, [](bench::Calls& calls) { calls.up.activation = DUALGEMM_ACTIVATION_GLU; }),
+             contains("gate and up: "));
+  CHECK_THAT(says(text, [](bench::Calls& calls) { calls.down.alpha1 = 0.75f; }), contains("down: "));
+  CHECK_THAT(says(text, [](bench::Calls& calls) { calls.down.m = 129; }), contains("down: "));
+  CHECK_THAT(
+      says(text, [](bench::Calls& calls) { calls.down.linear_activation = DUALGEMM_LINEAR_ACTIVATION_RELU; }),
+      contains("down: "));
+  // Down takes other codes, or other factors.
+  CHECK_THAT(says(text, [](bench::Calls& calls) { calls.down.a = calls.up.b1; }), contains("down: "));
+  CHECK_THAT(says(text, [](bench::Calls& calls) { calls.down.sfa = calls.up.sfb1; }), contains("down: "));
+  // The chain with PDL is another one.
+  CHECK_THAT(says(text,
+                  [](bench::Calls& calls) {
+                    if (calls.up.flags & DUALGEMM_FLAG_PDL) calls.up.alpha1 = 0.75f;
+                  }),
+             contains("gate and up: other bytes with PDL"));
+  CHECK_THAT(says(text,
+                  [](bench::Calls& calls) {
+                    if (calls.up.flags & DUALGEMM_FLAG_PDL) calls.down.alpha1 = 0.75f;
+                  }),
+             contains("down: other bytes with PDL"));
+}
+
+TEST_CASE("bench: a chain is captured into graphs and timed", "[bench][chain]") {
+  bench::Chain chain(bench::parse_dense_layer("20x64x64"), 3, 1);
+  const std::vector<bench::Timing> times =
+      bench::time_graph({chain.enqueue(0), chain.enqueue(bench::kDependent)}, 3, 1, chain.stream());
+  REQUIRE(times.size() == 2);
+  for (const bench::Timing& time : times) CHECK(time.median_us >= 0);
+  CHECK(chain.verify(16) == "");
+}
+
+TEST_CASE("bench: the layers of a chain", "[bench][chain]") {
+  CHECK(bench::dense_layers().size() == 40);
+  const bench::Layer layer = bench::parse_dense_layer("20x64x96");
+  CHECK((layer.up.m == 20 && layer.up.n == 64 && layer.up.k == 96 && layer.up.products == 2));
+  CHECK((layer.down.m == 20 && layer.down.n == 96 && layer.down.k == 64 && layer.down.products == 1));
+  CHECK(layer.flops() == 6.0 * 20 * 64 * 96);
+  for (const char* text : {"2*20x64x96", "offsets:20,3x64x96"})
+    CHECK_THROWS_WITH(bench::parse_dense_layer(text), contains("--chain ffn takes MxIxK"));
+  CHECK(bench::with_rows({layer}, {1, 7, 1}).size() == 2);
+  // Weights of both launches are 0.4 GB for Llama-70B.
+  CHECK(bench::input_sets_of(bench::dense_layer(1, 28672, 8192, ""), 50) == 40);
+  CHECK(bench::input_sets_of(bench::dense_layer(4096, 28672, 8192, ""), 50) == 2);
+}
+
+TEST_CASE("bench: a layer of experts is verified, and what is wrong with any of its calls is noticed",
+          "[bench][chain]") {
+  const auto says = [](const std::string& text, const bench::Change& change = {}) {
+    bench::Chain chain(bench::parse_expert_layer(text), 3, 7);
+    return chain.verify(40, change);
+  };
+  for (const char* text : {"1,8,2x64x64", "40,5,2x96x320", "300,3,2x64x96"}) {
+    INFO(text);
+    CHECK(says(text) == "");
+  }
+  const std::string text = "40,5,2x96x320";
+  CHECK_THAT(says(text, [](bench::Calls& calls) { calls.permute.experts = 4; }), contains("permute: "));
+  CHECK_THAT(says(text, [](bench::Calls& calls) { calls.quantize.global_scale = 2; }),
+             contains("quantize: "));
+  CHECK_THAT(says(text, [](bench::Calls& calls) { calls.quantize.x_rows = 39; }), contains("quantize: "));
+  CHECK_THAT(says(text, [](bench::Calls& calls) { calls.up.alpha_stride = 0; }), contains("gate and up: "));
+  CHECK_THAT(says(text, [](bench::Calls& calls) { calls.down.c_row_scale = nullptr; }), contains("down: "));
+  CHECK_THAT(says(text, [](bench::Calls& calls) { calls.combine.tokens = 39; }), contains("combine: "));
+  CHECK_THAT(says(text,
+                  [](bench::Calls& calls) {
+                    if (calls.combine.flags & DUALGEMM_FLAG_PDL) calls.combine.tokens = 39;
+                  }),
+             contains("combine: other bytes with PDL"));
+}
+
+TEST_CASE("bench: the choices of a layer of experts are those of its groups", "[bench][chain]") {
+  const bench::Layer layer = bench::expert_layer(100, 16, 4, 64, 64, "");
+  for (int32_t expert = 0; expert < 16; ++expert)
+    CHECK(std::count(layer.ids.begin(), layer.ids.end(), expert) == layer.up.rows(expert));
+  for (size_t token = 0; token < 100; ++token) {  // no token chooses an expert twice
+    std::vector<int32_t> ids(layer.ids.begin() + 4 * token, layer.ids.begin() + 4 * token + 4);
+    std::sort(ids.begin(), ids.end());
+    CHECK(std::adjacent_find(ids.begin(), ids.end()) == ids.end());
+  }
+  CHECK(bench::expert_layers().size() == 10);
+  for (const char* text : {"20x64x96", "20,0,1x64x64", "20,2000,1x64x64", "1,2,3x4"})
+    CHECK_THROWS_WITH(bench::parse_expert_layer(text), contains("--shape "));
 }

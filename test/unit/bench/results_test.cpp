@@ -126,7 +126,7 @@ TEST_CASE("a shape that goes wrong says why in its row, and the others follow", 
                                      bench::parse_shape("16x2048x4096"), bench::parse_shape("8x2048x4096")};
   const bench::Report report(Times::kModelled, bench::described_machine(), shapes);
   std::string shown;
-  const std::vector<Result> results = bench::run_all(
+  const std::vector<Result> results = bench::run_all<Result>(
       shapes,
       [](Result* result) {
         describe(result, DUALGEMM_DTYPE_FP16, bench::described_b200());
