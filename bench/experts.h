@@ -1,5 +1,5 @@
-// experts.h -- what stands around the two launches of a layer of experts: tokens are brought to the experts that
-// a router chose for them, and each token's rows are added up.
+// experts.h -- what stands around the two launches of a layer of experts: tokens are brought to the experts
+// that a router chose for them, and each token's rows are added up.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ class Experts {
   std::vector<float> row_weights() const { return row_weight_.host(); }
   void forget() const;  // what was written
 
-  // Compare what each call wrote with what it was to write, of the rows and tokens some `samples` elements. Return
-  // what is wrong, or an empty string.
+  // Compare what each call wrote with what it was to write: every row, and about `samples` blocks of A and
+  // elements of the sums. Return what is wrong, or an empty string.
   std::string verify_rows() const;
   std::string verify_codes(const InputSet& up, int samples) const;
   std::string verify_sums(const std::vector<uint8_t>& c, int samples) const;

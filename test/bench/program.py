@@ -139,7 +139,8 @@ def chain(folder):
     run = bench("--compare", report, "--shape", "256x4096x7168", status=1)
     assert "do not compare: chain was" in run.stderr, run.stderr
     assert "no times of the library" in plot(report, folder).stdout
-    run = bench("--chain", "ffn", "--shape", "100x64x33", "--shape", "16x64x64", "--verify-only", "--samples", "4", status=1)
+    run = bench("--chain", "ffn", "--shape", "100x64x33", "--shape", "16x64x64", "--verify-only", "--samples", "4",
+                status=1)
     assert "\n100x64x33: FAILED: K = 33: " in run.stdout and "\n16x64x64 " in run.stdout, run.stdout
     run = bench("--chain", "ffn", "--shape", "2*16x64x64", status=1)
     assert run.stdout == "" and "takes MxIxK" in run.stderr, run.stderr
