@@ -11,6 +11,8 @@ Hopper GPUs, and the means that speed_up.py draws.
     hopper.py h200_fusion | h100_fusion
                                      every problem: what two GEMMs, or one after the other, take over ours
     hopper.py fusion                 geometric means of that over the weights, by M
+    hopper.py h100_linear            one product: geometric means over the weights, by M, and the lowest of them
+    hopper.py h100_ffn               layers of two launches: our time, and how many times as long cuBLASLt takes
 """
 import json
 import math
@@ -151,6 +153,29 @@ def fusion_means():
         line([str(rows), *cells])
 
 
+def linear(name):
+    results = report(name)["results"]
+    columns = timed([results])
+    line(["M", *(cell for column in columns for cell in (column, "lowest"))])
+    line(["---"] * (1 + 2 * len(columns)))
+    for m in sorted({row["m"] for row in results}):
+        cells = []
+        for column in columns:
+            of = [ratios(row)[column] for row in results if row["m"] == m]
+            cells += [text(geometric_mean(of)), text(min(of))]
+        line([str(m), *cells])
+
+
+def layers(name):
+    results = report(name)["results"]
+    line(["I x K", "M", "us", "with PDL", "cuBLASLt", "cuBLASLt, PDL"])
+    line(["---"] * 6)
+    for row in results:
+        times = [graph(row), graph(row["pdl"])]
+        line([f"{row['i']} x {row['k']}", str(row["m"]), *(f"{us:.1f}" for us in times),
+              *(text(graph(row["baseline"]) / us) for us in times)])
+
+
 def main():
     what = sys.argv[1] if len(sys.argv) == 2 else None
     if what in REPORTS: means(REPORTS[what])
@@ -158,6 +183,8 @@ def main():
     elif what == "fusion": fusion_means()
     elif what in ("h200_fusion", "h100_fusion"): fusion(what)
     elif what in ("h200_grouped", "h100_grouped"): groups(what)
+    elif what == "h100_linear": linear(what)
+    elif what == "h100_ffn": layers(what)
     elif any(what in gpus for gpus in REPORTS.values()): problems(what)
     else: sys.exit(__doc__)
 

@@ -163,13 +163,12 @@ inline constexpr CostRange kB200Ranges[] = {
 
 // ---- H100, H200 ------------------------------------------------------------------------------------------
 
-// "times" stands for a fit to the times of all plain fp16 instances on an H100 (bench/calibrate.cpp, kFitted:
-// CUDA graphs, cold weights, driver 580.159.04, 2026-11-23), for products of five pairs of weights with M
-// from 1 to 4096. Two were then set by hand, because the kernels that were fit exchanged sums and expanded A
-// in other ways: `meet` and `expand_activation`. host/MODEL.md says how far the model is from the times of
-// 2026-11-26 (bench/results/h100_every_instance.json).
+// "times" stands for a fit to the times of all plain fp16 instances in CUDA graphs with cold weights, driver
+// 580.159.04: of two products on an H100 and an H200 (2026-11-26, five pairs of weights), of one product on an
+// H100 (2026-11-27, the linear layers of three models), with M from 1 to 4096. host/MODEL.md says how far the
+// model is from them.
 inline constexpr CostConstants kH100Costs{
-    .clock = 1980,  // H100: the highest clock, which launches hold up to some hundred rows; the limit of power is below
+    .clock = 1980,  // H100: the highest, which launches hold up to some hundred rows
     .fill_per_sm =
         213e3,  // times; H200: 89 bytes per cycle in a loop of producer and consumer are 176e3 at 1980 MHz
     .fill_all_sms = 17.0e6,  // H200: 65 bytes per cycle and SM where the two SMs of a TPC read the same lines

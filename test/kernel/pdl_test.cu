@@ -8,6 +8,7 @@
 #include <deque>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernel/extras.h"
@@ -270,7 +271,9 @@ TEST_CASE("one product: with PDL nothing is touched before the preceding kernel 
       DeviceSet early(set, options);
       const std::string found = findings_of_chain(early, set, options, weights_of(early.args(), set));
       INFO(found);
-      CHECK(found.find("race") != std::string::npos);
+      // Behind a pass over A the launch starts when the preceding grid has ended, and reads nothing early.
+      const bool behind_pass = std::string_view(instance.name).find('x') != std::string_view::npos;
+      CHECK((found.find("race") != std::string::npos) == !behind_pass);
     }
 }
 

@@ -537,8 +537,8 @@ class OnGpu(Case):
 
     def test_the_workspace_is_used(self):
         if not HOPPER: self.skipTest("only compute capability 9.0 has a use for one")
-        tensors = operands("cuda", m=1024, n=512, k=1024)
-        args = d.arguments(*tensors, torch.empty(1024, 512, dtype=BF16, device="cuda"))
+        tensors = operands("cuda", m=1024, n=4096, k=1024)
+        args = d.arguments(*tensors, torch.empty(1024, 4096, dtype=BF16, device="cuda"))
         import ctypes
         bytes_of_it = ctypes.c_size_t()
         d.load().dualgemm_workspace_size(args, bytes_of_it)
