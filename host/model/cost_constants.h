@@ -163,9 +163,10 @@ inline constexpr CostRange kB200Ranges[] = {
 
 // ---- H100, H200 ------------------------------------------------------------------------------------------
 
-// "times" stands for a fit to the times of all plain fp16 instances in CUDA graphs with cold weights, M from 1
-// to 4096, driver 580.159.04: of two products on an H100 and an H200 (2026-11-26, five pairs of weights), and
-// of one on an H100 (2026-11-27, the linear layers of three models). host/MODEL.md says how far it is from them.
+// "times" stands for a fit to the times of all plain fp16 instances (CUDA graphs, cold weights, driver
+// 580.159.04) with M from 1 to 4096: of two products on an H100 and an H200 (2026-11-26, five pairs of
+// weights), of one on an H100 (2026-11-27, linear layers of three models). host/MODEL.md says how far it is
+// from them.
 inline constexpr CostConstants kH100Costs{
     .clock = 1980,  // H100: the highest, which launches hold up to some hundred rows
     .fill_per_sm =
