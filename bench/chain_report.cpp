@@ -117,12 +117,13 @@ std::string ChainReport::row(const ChainResult& r) const {
 
 std::string ChainReport::legend(const std::vector<ChainResult>& results) const {
   if (times_ != Times::kMeasured) return {};
-  std::string text =
-      "\n" + wrapped("us (p10..p90): median over the repeats, 10th and 90th percentile.") +
-      wrapped("PDL: us of the same launches with PDL and STATIC_WEIGHTS.") +
-      wrapped(
-          "baseline: us of cuBLASLt in fp16, a GEMM of gate and up, an activation kernel, and a "
-          "GEMM of down. speed-up, with PDL: the baseline's time, divided by either of ours.");
+  std::string text = "\n" + wrapped("us (p10..p90): median over the repeats, 10th and 90th percentile.") +
+                     wrapped("PDL: us of the same launches with PDL and STATIC_WEIGHTS.");
+  if (std::any_of(results.begin(), results.end(),
+                  [](const ChainResult& r) { return r.baseline.has_value(); }))
+    text += wrapped(
+        "baseline: us of cuBLASLt in fp16, a GEMM of gate and up, an activation kernel, and a "
+        "GEMM of down. speed-up, with PDL: the baseline's time, divided by either of ours.");
   std::set<std::string> reasons;
   for (const ChainResult& r : results) {
     if (!r.no_baseline.empty() && r.error.empty()) reasons.insert(r.no_baseline);
