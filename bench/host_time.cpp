@@ -3,7 +3,7 @@
 // (test/support/stub/cuda.h), and what the calls into that cost is taken away, so that the numbers are the
 // library's own.
 //
-//   host_time           prints a table of medians
+//   host_time           prints a table of medians for each GPU
 //   host_time --check   times nothing and fails when a call asks for heap memory
 
 #include <cuda.h>
@@ -51,8 +51,10 @@ dualgemm_args_t grouped(dualgemm_group_mode_t mode, int32_t groups, dualgemm_arg
 }
 
 dualgemm_args_t with_instance(dualgemm_args_t args) {
-  const dualgemm_device_t b200 = {sizeof(dualgemm_device_t), 10, 0, 148, 13000, 0, "", 74, 34};
-  dualgemm_select_instance(&args, &b200, &args.instance_id);
+  dualgemm_device_t device;
+  dualgemm_device_init(&device);
+  dualgemm_current_device(&device);
+  dualgemm_select_instance(&args, &device, &args.instance_id);
   return args;
 }
 
@@ -78,6 +80,14 @@ struct Case {
   const char* name;
   dualgemm_args_t args;
   bool changes = false;  // M is another with every call: a thread remembers the choices of its last problems
+  bool asks = false;     // dualgemm_workspace_size is called before, and no workspace is given
+
+  dualgemm_status_t call() const {
+    size_t bytes = 0;
+    if (asks)
+      if (const dualgemm_status_t status = dualgemm_workspace_size(&args, &bytes)) return status;
+    return dualgemm_launch_ex(&args, nullptr);
+  }
 };
 
 std::vector<Case> cases() {
@@ -87,6 +97,7 @@ std::vector<Case> cases() {
   const dualgemm_args_t masked = grouped(DUALGEMM_GROUP_MASKED, 8, problem(512, 4096, 7168));
   return {{"dense", dense},
           {"dense, another M each time", dense, true},
+          {"dense, asked for its workspace before", dense, false, true},
           {"dense, CHECK_POINTERS", with_flags(DUALGEMM_FLAG_CHECK_POINTERS, dense)},
           {"dense, general epilogue", general(dense)},
           {"batch", of_batch},
@@ -100,10 +111,11 @@ std::vector<Case> cases() {
           {"MASKED, instance_id", with_instance(masked)}};
 }
 
-// Makes the calls into the runtime that a launch makes, and nothing else.
+// Makes so many calls into the runtime: those that every launch makes, and for the rest those that encode a
+// tensor map.
 class RuntimeCalls {
  public:
-  RuntimeCalls() {
+  explicit RuntimeCalls(uint64_t calls) : encoded_(calls - kOthers) {
     void* symbol = nullptr;
     cudaDriverEntryPointQueryResult result;
     cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &symbol, 12000, cudaEnableDefault, &result);
@@ -113,8 +125,8 @@ class RuntimeCalls {
     int device;
     cudaPeekAtLastError();
     cudaGetDevice(&device);
-    for (CUtensorMap& map : maps_)
-      encode_(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 3, nullptr, nullptr, nullptr, nullptr, nullptr,
+    for (uint64_t i = 0; i < encoded_; ++i)
+      encode_(&map_, CU_TENSOR_MAP_DATA_TYPE_UINT8, 3, nullptr, nullptr, nullptr, nullptr, nullptr,
               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
               CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     const cudaLaunchConfig_t config{};
@@ -123,8 +135,10 @@ class RuntimeCalls {
   }
 
  private:
+  static constexpr uint64_t kOthers = 4;
+  uint64_t encoded_;
   decltype(&cuTensorMapEncodeTiled) encode_;
-  std::array<CUtensorMap, 6> maps_;
+  CUtensorMap map_;
 };
 
 struct Times {
@@ -147,15 +161,15 @@ Times measure(Call call) {
 
 // The first call on a device asks about it and loads the kernel; the second is as all others.
 bool works(const Case& c) {
-  dualgemm_launch_ex(&c.args, nullptr);
-  if (dualgemm_launch_ex(&c.args, nullptr) == DUALGEMM_STATUS_SUCCESS) return true;
+  c.call();
+  if (c.call() == DUALGEMM_STATUS_SUCCESS) return true;
   fmt::print(stderr, "{}: {}\n", c.name, dualgemm_last_error());
   return false;
 }
 
 uint64_t heap_calls_of(const Case& c) {
   const uint64_t before = bench::heap_calls();
-  dualgemm_launch_ex(&c.args, nullptr);
+  c.call();
   return bench::heap_calls() - before;
 }
 
@@ -180,43 +194,49 @@ void stay_on_this_core() {
   sched_setaffinity(0, sizeof cores, &cores);
 }
 
-void print_table(const std::vector<Case>& all) {
-  stay_on_this_core();
-  RuntimeCalls runtime_calls;
+uint64_t runtime_calls_of(const Case& c) {
   const uint64_t before = dualgemm_test::stub_calls();
-  runtime_calls();
-  const uint64_t calls_of_runtime = dualgemm_test::stub_calls() - before;
-  const double runtime = measure(runtime_calls).median;
+  c.call();
+  return dualgemm_test::stub_calls() - before;
+}
 
-  fmt::print("{} instances; {:.0f} ns of each call, spent in the stub of the runtime, are taken away\n\n",
-             dualgemm_instance_count(), runtime);
+void print_table(const char* gpu, const std::vector<Case>& all) {
+  fmt::print("{}, {} instances; what is spent in the stub of the runtime is taken away\n\n", gpu,
+             dualgemm_instance_count());
   fmt::print("| call | median ns | 10 % to 90 % | heap calls |\n| --- | --- | --- | --- |\n");
   for (const Case& c : all) {
-    const uint64_t first = dualgemm_test::stub_calls();
-    dualgemm_launch_ex(&c.args, nullptr);
-    if (dualgemm_test::stub_calls() - first != calls_of_runtime)
-      fmt::print(stderr, "{}: makes {} calls into the runtime, {} are taken away\n", c.name,
-                 dualgemm_test::stub_calls() - first, calls_of_runtime);
-    dualgemm_args_t args = c.args;
+    const double runtime = measure(RuntimeCalls(runtime_calls_of(c))).median;
+    Case timed = c;
     const Times t = measure([&] {
-      if (c.changes) args.m = args.m % 4096 + 1;
-      dualgemm_launch_ex(&args, nullptr);
+      if (c.changes) timed.args.m = timed.args.m % 4096 + 1;
+      timed.call();
     });
     fmt::print("| {} | {:.0f} | {:.0f} to {:.0f} | {} |\n", c.name, t.median - runtime, t.low - runtime,
                t.high - runtime, heap_calls_of(c));
   }
+  fmt::print("\n");
+}
+
+bool measure_or_check(const char* gpu, bool check) {
+  const std::vector<Case> all = cases();
+  for (const Case& c : all)
+    if (!works(c)) return false;
+  if (!check) {
+    print_table(gpu, all);
+    return true;
+  }
+  if (!stay_off_the_heap(all)) return false;
+  fmt::print("{}: {} kinds of calls, no heap call\n", gpu, all.size());
+  return true;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<Case> all = cases();
-  for (const Case& c : all)
-    if (!works(c)) return 1;
-  if (argc > 1 && std::strcmp(argv[1], "--check") == 0) {
-    if (!stay_off_the_heap(all)) return 1;
-    fmt::print("{} kinds of calls, no heap call\n", all.size());
-    return 0;
-  }
-  print_table(all);
+  const bool check = argc > 1 && std::strcmp(argv[1], "--check") == 0;
+  if (!check) stay_on_this_core();
+  if (!measure_or_check("B200", check)) return 1;
+  dualgemm_test::stub_h100();
+  cudaSetDevice(1);  // what is known of device 0 stays known
+  return measure_or_check("H100", check) ? 0 : 1;
 }

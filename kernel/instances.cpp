@@ -2,6 +2,9 @@
 // arithmetic of the epilogue.
 #include "kernel/instance.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace dualgemm {
 
 #define INSTANCES(name) extern const InstanceList name##_plain, name##_general;
@@ -16,18 +19,34 @@ constinit const InstanceList* const kLists[] = {
 };
 #undef INSTANCES
 
-}  // namespace
-
-int32_t instance_count() {
+// Where each list begins among all instances. A launch looks instances up, and there are many lists.
+struct Starts {
+  int32_t of_list[std::size(kLists)];
   int32_t count = 0;
-  for (const InstanceList* list : kLists) count += list->count;
-  return count;
+
+  Starts() {
+    int32_t* start = of_list;
+    for (const InstanceList* list : kLists) {
+      *start++ = count;
+      count += list->count;
+    }
+  }
+};
+
+const Starts& starts() {
+  static const Starts made;
+  return made;
 }
 
+}  // namespace
+
+int32_t instance_count() { return starts().count; }
+
 const Instance& instance(int32_t index) {
-  const InstanceList* const* list = kLists;
-  for (; index >= (*list)->count; ++list) index -= (*list)->count;
-  return (*list)->first[index];
+  // The last list that begins at the instance or before it. An empty list begins where the next one does.
+  const auto& of_list = starts().of_list;
+  const auto list = std::upper_bound(std::begin(of_list), std::end(of_list), index) - of_list - 1;
+  return kLists[list]->first[index - of_list[list]];
 }
 
 }  // namespace dualgemm

@@ -63,9 +63,14 @@ dualgemm_status_t fail_architecture(const dualgemm_device_t& device) {
 
 }  // namespace
 
+// Every launch asks this, and an architecture's first instance may be far down the table.
 bool built_for(Arch arch) {
-  const Instances of_arch = instances(arch);
-  return of_arch.begin() != of_arch.end();
+  static const uint32_t architectures = [] {
+    uint32_t bits = 0;
+    for (const Instance& instance : instances()) bits |= 1u << static_cast<int>(instance.plan.arch);
+    return bits;
+  }();
+  return (architectures >> static_cast<int>(arch) & 1) != 0;
 }
 
 const Architecture* served_architecture(const dualgemm_device_t& device) {

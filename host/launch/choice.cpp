@@ -32,21 +32,23 @@ struct Question {
   bool operator==(const Question&) const = default;
 };
 
-// A program asks about the same few problems again and again. Each thread remembers its last answers, one for
-// each place that a question may take. An answer depends on the question alone, so it stays right.
+// A program asks about the same few problems again and again, of each perhaps twice: what workspace it wants,
+// and then to launch without one. Each thread remembers its last answers, one for each place that a question
+// may take. An answer depends on the question alone, so it stays right.
 int32_t answer(const Question& question) {
   struct Remembered {
     Question question;
     int32_t index;
   };
-  constexpr size_t kPlaces = 16;
+  constexpr size_t kPlaces = 64;
   thread_local Remembered places[kPlaces] = {};  // of no problem: M, N and K are above 0 in every question
   const Shape& shape = question.shape;
   uint32_t mixed = 0;
-  for (const int32_t number : {shape.m, shape.n, shape.k, shape.problems})
+  for (const int32_t number : {shape.m, shape.n, shape.k, shape.problems, question.kind.products,
+                               static_cast<int32_t>(question.allowed.prepared_a)})
     mixed = (mixed ^ static_cast<uint32_t>(number)) * 0x9E3779B1u;  // 2^32 over the golden ratio
-  Remembered& place = places[mixed >> 28];
-  static_assert(kPlaces == 1 << (32 - 28));
+  Remembered& place = places[mixed >> 26];
+  static_assert(kPlaces == 1 << (32 - 26));
   if (!(place.question == question))
     place = {question, select_instance(question.kind, shape, question.machine, question.allowed)};
   return place.index;

@@ -16,6 +16,7 @@ thread_local uint64_t calls = 0;
 thread_local const char* failing = nullptr;  // the next call of this function fails
 thread_local cudaError_t failure = cudaSuccess;
 thread_local int version = CUDART_VERSION;  // of the runtime
+thread_local bool h100 = false;
 thread_local dualgemm_test::StubWork work{};
 
 cudaError_t answer(cudaError_t error = cudaSuccess, const char* function = __builtin_FUNCTION()) {
@@ -64,7 +65,7 @@ CUresult get_device(CUdevice* handle, int ordinal) {
 }
 
 CUresult get_name(char* name, int size, CUdevice) {
-  std::snprintf(name, static_cast<size_t>(size), "stub of a B200");
+  std::snprintf(name, static_cast<size_t>(size), "stub of %s", h100 ? "an H100" : "a B200");
   return static_cast<CUresult>(answer(cudaSuccess, "cuDeviceGetName"));
 }
 
@@ -90,6 +91,7 @@ cudaStream_t stub_bad_stream() { return reinterpret_cast<cudaStream_t>(uintptr_t
 cudaStream_t stub_stream_of(int ordinal) {
   return reinterpret_cast<cudaStream_t>(kStreamsOfDevices + static_cast<uintptr_t>(ordinal));
 }
+void stub_h100() { h100 = true; }
 void stub_runtime_version(int runtime_version) { version = runtime_version; }
 
 }  // namespace dualgemm_test
@@ -109,8 +111,8 @@ cudaError_t cudaGetDevice(int* ordinal) {
 // Lets other threads come in between, which ask the same at that moment.
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   std::this_thread::yield();
-  *value = attribute == cudaDevAttrComputeCapabilityMajor ? 10
-           : attribute == cudaDevAttrMultiProcessorCount  ? 148
+  *value = attribute == cudaDevAttrComputeCapabilityMajor ? (h100 ? 9 : 10)
+           : attribute == cudaDevAttrMultiProcessorCount  ? (h100 ? 132 : 148)
                                                           : 0;
   return answer();
 }
@@ -132,7 +134,7 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* ordinal) {
 }
 
 cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void*, const cudaLaunchConfig_t* config) {
-  *clusters = config->attrs[0].val.clusterDim.x == 2 ? 74 : 34;
+  *clusters = config->attrs[0].val.clusterDim.x == 2 ? (h100 ? 66 : 74) : (h100 ? 32 : 34);
   return answer();
 }
 

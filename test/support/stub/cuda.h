@@ -1,5 +1,6 @@
 // cuda.h -- a CUDA runtime that does nothing, for programs that look at the host side alone: every
-// function that a launch calls returns at once. Any number of devices, each a B200.
+// function that a launch calls returns at once. Any number of devices, each a B200 unless stub_h100() says
+// otherwise.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,6 +17,9 @@ void stub_fail(const char* function, cudaError_t error);
 
 // The version of the runtime, as this thread is told from now on: that of the build unless this was called.
 void stub_runtime_version(int runtime_version);
+
+// From now on each device that this thread asks about is an H100. What is known of one stays known.
+void stub_h100();
 
 // What this thread has asked devices to do, also where the stream was bad.
 struct StubWork {
