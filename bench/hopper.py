@@ -12,6 +12,7 @@ Hopper GPUs, and the means that speed_up.py draws.
                                      every problem: what two GEMMs, or one after the other, take over ours
     hopper.py fusion                 geometric means of that over the weights, by M
     hopper.py h100_linear            one product: geometric means over the weights, by M, and the lowest of them
+    hopper.py h100_torch_linear      one product in PyTorch (torch_linear.py): the same, beside torch.mm and Humming
     hopper.py h100_ffn               layers of two launches: our time, and how many times as long cuBLASLt takes
 """
 import json
@@ -166,6 +167,19 @@ def linear(name):
         line([str(m), *cells])
 
 
+def torch_linear(name):
+    results = report(name)["results"]
+    columns = [(ours, other) for other in ("Humming", "torch.mm") for ours in ("A in fp16", "A in NVFP4")]
+    line(["M", *(cell for ours, other in columns for cell in (f"{other}, {ours}", "lowest"))])
+    line(["---"] * (1 + 2 * len(columns)))
+    for m in sorted({row["m"] for row in results}):
+        cells = []
+        for ours, other in columns:
+            of = [row["us"][other] / row["us"][ours] for row in results if row["m"] == m]
+            cells += [text(geometric_mean(of)), text(min(of))]
+        line([str(m), *cells])
+
+
 def layers(name):
     results = report(name)["results"]
     line(["I x K", "M", "us", "with PDL", "cuBLASLt", "cuBLASLt, PDL"])
@@ -184,6 +198,7 @@ def main():
     elif what in ("h200_fusion", "h100_fusion"): fusion(what)
     elif what in ("h200_grouped", "h100_grouped"): groups(what)
     elif what == "h100_linear": linear(what)
+    elif what == "h100_torch_linear": torch_linear(what)
     elif what == "h100_ffn": layers(what)
     elif any(what in gpus for gpus in REPORTS.values()): problems(what)
     else: sys.exit(__doc__)
