@@ -67,6 +67,7 @@ def cases():
     yield "quantize", lambda: ops.quantize(x, 2.0)
     yield "sf_swizzle", lambda: ops.sf_swizzle(rows)
     yield "moe_permute", lambda: ops.moe_permute(ids, None, 8)
+    yield "moe_gather", lambda: ops.moe_gather(x, ids[0])
     yield "moe_combine", lambda: ops.moe_combine(rows_of_experts, ids)
     if not GPU: return
     yield "ctypes: launch", lambda: d.launch(*two, out, 0.5, 0.5, stream=torch.cuda.current_stream())

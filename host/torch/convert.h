@@ -16,6 +16,8 @@ void sf_unswizzle(StableIValue* stack, uint64_t arguments, uint64_t results);
 template <bool out>
 void moe_permute(StableIValue* stack, uint64_t arguments, uint64_t results);
 template <bool out>
+void moe_gather(StableIValue* stack, uint64_t arguments, uint64_t results);
+template <bool out>
 void moe_combine(StableIValue* stack, uint64_t arguments, uint64_t results);
 
 }  // namespace dualgemm::torch_ops

@@ -50,12 +50,6 @@ void put(Permute& x) {
   if (x.topk_weights) args.row_weight = static_cast<float*>(x.row_weight.data);
 }
 
-struct Combine {
-  Tensor c, token_row, add, out;
-  int32_t out_type = 0;
-  dualgemm_moe_combine_args_t args;
-};
-
 int32_t dtype(int32_t type) {
   return type == kBf16 ? DUALGEMM_DTYPE_BF16 : type == kFp16 ? DUALGEMM_DTYPE_FP16 : DUALGEMM_DTYPE_FP32;
 }
@@ -65,6 +59,32 @@ void check_shape(const Tensor& tensor, const Rows& rows, int64_t wanted, int64_t
     refuse("%s: must be [%lld, %lld]", tensor.name, static_cast<long long>(wanted),
            static_cast<long long>(columns));
 }
+
+struct Gather {
+  Tensor x, row_index, out;
+  dualgemm_moe_gather_args_t args;
+};
+
+void put(Gather& x) {
+  dualgemm_moe_gather_args_t& args = x.args;
+  const Rows in = check_matrix(x.x, {kBf16, kFp16}), out = check_matrix(x.out, {x.x.type});
+  check_shape(x.out, out, x.row_index.count(), in.columns);
+  args.rows = extent("rows", x.row_index.count());
+  args.k = extent("k", in.columns);
+  args.x_rows = extent("x_rows", in.rows);
+  args.x_dtype = dtype(x.x.type);
+  args.ldx = in.pitch;
+  args.ld_out = out.pitch;
+  args.row_index = static_cast<const int32_t*>(x.row_index.data);
+  args.x = x.x.data;
+  args.out = x.out.data;
+}
+
+struct Combine {
+  Tensor c, token_row, add, out;
+  int32_t out_type = 0;
+  dualgemm_moe_combine_args_t args;
+};
 
 void put(Combine& x) {
   dualgemm_moe_combine_args_t& args = x.args;
@@ -119,6 +139,27 @@ void moe_permute(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 template <bool out>
+void moe_gather(StableIValue* stack, uint64_t, uint64_t) {
+  Gather x;
+  dualgemm_moe_gather_args_init(&x.args);
+  Arguments in(stack);
+  x.x = describe("x", in.tensor());
+  x.row_index = describe("row_index", in.tensor());
+  if (out) x.out = describe("out", in.tensor());
+  x.args.flags = static_cast<uint32_t>(extent("flags", in.integer()));
+  for (const Tensor* tensor : {&x.row_index, &x.out})
+    if (*tensor) check_beside(*tensor, x.x);
+  check_type(x.row_index, {kInt32});
+  check_array(x.row_index, kInt32, x.row_index.count());
+  check_type(x.x, {kBf16, kFp16});
+  if (x.x.dims != 2) refuse("x: has %lld dimensions, and must have 2", static_cast<long long>(x.x.dims));
+  if (!out) x.out = new_matrix("out", x.x, x.x.type, 0, x.row_index.count(), x.x.size(1));
+  put(x);
+  run_twin(x.x, x.args, dualgemm_moe_gather, dualgemm_moe_gather_host);
+  if (!out) give(stack, x.out);
+}
+
+template <bool out>
 void moe_combine(StableIValue* stack, uint64_t, uint64_t) {
   Combine x;
   dualgemm_moe_combine_args_init(&x.args);
@@ -146,6 +187,8 @@ void moe_combine(StableIValue* stack, uint64_t, uint64_t) {
 
 template void moe_permute<false>(StableIValue*, uint64_t, uint64_t);
 template void moe_permute<true>(StableIValue*, uint64_t, uint64_t);
+template void moe_gather<false>(StableIValue*, uint64_t, uint64_t);
+template void moe_gather<true>(StableIValue*, uint64_t, uint64_t);
 template void moe_combine<false>(StableIValue*, uint64_t, uint64_t);
 template void moe_combine<true>(StableIValue*, uint64_t, uint64_t);
 

@@ -68,6 +68,9 @@ constexpr Operator kOperators[] = {
      "moe_permute_out(Tensor topk_ids, Tensor? topk_weights, int experts, Tensor(a!) group_rows, Tensor(b!) row_token, "
      "Tensor(c!) token_row, Tensor(d!)? row_weight=None, *, int flags=0) -> ()",
      moe_permute<true>},
+    {"moe_gather", "moe_gather(Tensor x, Tensor row_index, *, int flags=0) -> Tensor", moe_gather<false>},
+    {"moe_gather_out", "moe_gather_out(Tensor x, Tensor row_index, Tensor(a!) out, *, int flags=0) -> ()",
+     moe_gather<true>},
     {"moe_combine",
      "moe_combine(Tensor c, Tensor token_row, Tensor? add=None, ScalarType? out_dtype=None, *, int flags=0) -> Tensor",
      moe_combine<false>},

@@ -383,8 +383,22 @@ class Experts(Case):
             self.same(add, sums)
             self.assertEqual(ops.moe_combine(c, got[2]).dtype, BF16)
 
+    def test_gather_copies_the_rows_that_are_named(self):
+        for device, dtype in itertools.product(DEVICES, (BF16, torch.float16)):
+            x = torch.randn(5, 24, device=device).to(dtype)
+            rows = torch.tensor([4, -1, 0, 5, 4], dtype=torch.int32, device=device)
+            self.same(ops.moe_gather(x, rows)[[0, 2, 4]], x[[4, 0, 4]])
+            out = torch.full((5, 24), 7, dtype=dtype, device=device)
+            ops.moe_gather_out(x, rows, out)
+            self.same(out, torch.stack([x[4], out[1], x[0], out[1], x[4]]))
+            self.assertTrue(bool((out[1] == 7).all()))
+
     def test_refusals(self):
-        ids = torch.zeros(3, 2, dtype=torch.int32)
+        ids, x = torch.zeros(3, 2, dtype=torch.int32), torch.zeros(4, 16, dtype=BF16)
+        self.refused("^x: its elements are torch.float32", ops.moe_gather, x.float(), ids[0])
+        self.refused("^x: has 3 dimensions, and must have 2", ops.moe_gather, x[None], ids[0])
+        self.refused("^row_index: its elements are torch.int64", ops.moe_gather, x, ids[0].long())
+        self.refused(r"^out: must be \[2, 16\]", ops.moe_gather_out, x, ids[0], x)
         self.refused("^topk_ids: its elements are torch.int64", ops.moe_permute, ids.long(), None, 4)
         self.refused("^experts=0: must be 1 to 1024", ops.moe_permute, ids, None, 0)
         self.refused("^topk_ids: has 1 dimensions", ops.moe_permute, ids[0], None, 4)
@@ -423,6 +437,9 @@ def calls(device="cpu"):
     yield "sf_unswizzle_out", (sfa, torch.zeros(M, K // 16, dtype=torch.uint8, device=device), M, K), {}
     yield "moe_permute", (ids, torch.rand(5, 2, device=device), 4), {}
     yield "moe_permute_out", (ids, None, 4, *(torch.zeros_like(t) for t in permuted[:3])), {}
+    wide = torch.zeros(5, 16, dtype=BF16, device=device)
+    yield "moe_gather", (wide, permuted[1]), {}
+    yield "moe_gather_out", (wide, permuted[1], torch.zeros(10, 16, dtype=BF16, device=device)), {}
     yield "moe_combine", (of_c, permuted[2]), {}
     yield "moe_combine_out", (of_c, permuted[2], torch.zeros(5, 16, device=device)), {}
 

@@ -89,6 +89,10 @@ def _permute(topk_ids, topk_weights, experts, **_):
             ids.new_empty(0 if topk_weights is None else rows, dtype=torch.float32))
 
 
+def _gather(x, row_index, **_):
+    return _matrix(x, x.dtype, row_index.numel(), x.shape[1])
+
+
 def _combine(c, token_row, out_dtype=None, **_):
     return _matrix(c, out_dtype or c.dtype, token_row.shape[0], c.shape[1])
 
@@ -99,9 +103,9 @@ def _of_b1(shapes):
 
 _SHAPES = {"swiglu": _of_b1(_launch), "swiglu_nvfp4": _of_b1(_launch_nvfp4), "linear": _launch,
            "linear_nvfp4": _launch_nvfp4, "quantize": _quantize, "sf_swizzle": _swizzle, "sf_unswizzle": _unswizzle,
-           "moe_permute": _permute, "moe_combine": _combine,
+           "moe_permute": _permute, "moe_gather": _gather, "moe_combine": _combine,
            **dict.fromkeys(("swiglu_out", "linear_out", "quantize_out", "sf_swizzle_out", "sf_unswizzle_out",
-                            "moe_permute_out", "moe_combine_out"), lambda **_: None)}
+                            "moe_permute_out", "moe_gather_out", "moe_combine_out"), lambda **_: None)}
 
 
 # ---- fake kernels ----
