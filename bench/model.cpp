@@ -25,7 +25,6 @@ namespace {
 
 using dualgemm::Cost;
 using dualgemm::Instance;
-using dualgemm::Machine;
 using GemmShape = dualgemm::Shape;
 
 struct Class {
@@ -62,21 +61,21 @@ std::string shape_text(const GemmShape& s) {
 
 std::string_view without_dtype(std::string_view name) { return name.substr(0, name.rfind('_')); }
 
-double us_of(const Instance& instance, const GemmShape& shape, const Machine& machine,
+double us_of(const Instance& instance, const GemmShape& shape, const dualgemm::Machine& machine,
              const dualgemm::CostConstants& constants) {
   Cost cost;
   cost_of(instance, shape, machine, &cost, constants);
   return cost.total_us;
 }
 
-std::string us_and_range(const Instance& instance, const GemmShape& shape, const Machine& machine) {
+std::string us_and_range(const Instance& instance, const GemmShape& shape, const dualgemm::Machine& machine) {
   const Modelled m = modelled(instance, shape, machine);
   return fmt::format("{:.1f} ({:.1f} to {:.1f})", m.us(), m.low_us, m.high_us);
 }
 
 // Returns the faster of the two tiles of the best public kernel, which has neither groups nor a choice of its
 // own for other shapes than the contest's.
-const Instance* best_public(const GemmShape& shape, const Machine& machine) {
+const Instance* best_public(const GemmShape& shape, const dualgemm::Machine& machine) {
   const Instance* best = nullptr;
   double lowest = std::numeric_limits<double>::infinity();
   for (const Instance* instance : {&kV2Narrow, &kV2Wide}) {
@@ -97,7 +96,7 @@ std::string narrow(std::string text) {
 }
 
 // Prints for the front page the contest's shapes with their best published times, and one of each other kind.
-std::string figures_table(const Machine& machine) {
+std::string figures_table(const dualgemm::Machine& machine) {
   const auto us = [&machine](const GemmShape& shape) {
     const int32_t index = dualgemm::select_instance(kCompared, shape, machine);
     return narrow(us_and_range(dualgemm::instance(index), shape, machine));
@@ -114,7 +113,7 @@ std::string figures_table(const Machine& machine) {
   return text;
 }
 
-std::string choices_table(const Machine& machine) {
+std::string choices_table(const dualgemm::Machine& machine) {
   std::string text =
       "| | M x N x K | instance | tiles of the busiest SM | KB into that SM | clocks of its tensor core | "
       "modelled, us | best public kernel, modelled, us |\n"
@@ -141,11 +140,11 @@ std::string choices_table(const Machine& machine) {
 
 // Returns the time of the large product's kernel alone, as it was published: without the gap between
 // launches.
-double large_us(const Machine& machine, const dualgemm::CostConstants& constants) {
+double large_us(const dualgemm::Machine& machine, const dualgemm::CostConstants& constants) {
   return us_of(kPublishedLarge.instance, kPublishedLarge.shape, machine, constants) - kLaunchGap;
 }
 
-std::string error_text(const Machine& machine, const dualgemm::CostConstants& constants) {
+std::string error_text(const dualgemm::Machine& machine, const dualgemm::CostConstants& constants) {
   int inside = 0;
   double worst = 0;
   for (const Published& p : kPublished) {
@@ -160,7 +159,7 @@ std::string error_text(const Machine& machine, const dualgemm::CostConstants& co
       100 * (large_us(machine, constants) / kPublishedLarge.kernel_us - 1));
 }
 
-std::string errors_table(const Machine& machine) {
+std::string errors_table(const dualgemm::Machine& machine) {
   std::string text =
       "| kernel, tile | M x N x K | published, us | period it allows, us | modelled, us | "
       "with held-out constants, us |\n"
@@ -182,7 +181,7 @@ std::string errors_table(const Machine& machine) {
 
 // Prints for each instance how often it is chosen, and how much faster than all others it is where it leads
 // most.
-std::string instances_table(const Machine& machine) {
+std::string instances_table(const dualgemm::Machine& machine) {
   struct Use {
     int32_t chosen = 0;
     double lead = -1;  // the time of the fastest other, less its own, as a part of its own
@@ -216,7 +215,7 @@ std::string instances_table(const Machine& machine) {
   return text;
 }
 
-std::string sensitivity_table(const Machine& machine) {
+std::string sensitivity_table(const dualgemm::Machine& machine) {
   std::string text =
       "| constant | from | to | choices within 2 % of the best | worst choice |\n"
       "| --- | --- | --- | --- | --- |\n";
@@ -293,7 +292,7 @@ std::string epilogue_steps_table() {
 
 // Prints what each epilogue costs: with the instance that is chosen for it, the time of a launch, and the
 // part of it in which one tile's results leave the accumulators.
-std::string epilogues_table(const Machine& machine) {
+std::string epilogues_table(const dualgemm::Machine& machine) {
   const GemmShape shapes[] = {{256, 4096, 7168}, {2048, 3584, 8192}};
   std::string text = "| epilogue |", line = "| --- |";
   for (const GemmShape& shape : shapes) {
@@ -322,8 +321,8 @@ std::string epilogues_table(const Machine& machine) {
 }  // namespace
 
 std::string model_markdown(const dualgemm_device_t& device) {
-  const Machine machine{device.sm_count, device.clusters_of_2, device.clusters_of_4};
-  const Machine b200{148};
+  const dualgemm::Machine machine{device.sm_count, device.clusters_of_2, device.clusters_of_4};
+  const dualgemm::Machine b200{148};
   return fmt::format(
       "Modelled for {} SMs, nothing measured: time from launch to launch on a stream, operands in DRAM.\n"
       "In parentheses: if one constant lay at either end of what its sources allow.\n\n"

@@ -14,10 +14,29 @@ set(CMAKE_SKIP_BUILD_RPATH ON)
 
 # Much of the time of compiling is that of reading headers and of instantiating the same templates in every file.
 option(DUALGEMM_JOIN_SOURCES "compile several sources of a program at once (unity build)" ON)
-# join_sources(TARGET): compiles the sources of a target in batches. Their names have to differ, those in anonymous
-# namespaces, too. A source with options of its own stays alone.
+# join_sources(TARGET [BATCH]): compiles the sources of a target in batches, of 10 unless told otherwise. Their names
+# have to differ, those in anonymous namespaces, too. A source with options of its own stays alone.
 function(join_sources target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${DUALGEMM_JOIN_SOURCES} UNITY_BUILD_BATCH_SIZE 10)
+  set(batch 10)
+  if(ARGC GREATER 1)
+    set(batch ${ARGV1})
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${DUALGEMM_JOIN_SOURCES} UNITY_BUILD_BATCH_SIZE ${batch})
+endfunction()
+join_sources(dualgemm_host 50)  # other builds compile the library source by source
+# join_texts(VARIABLE FILE SOURCES...): the same for compilers that CMake does not know as such. The variable is FILE,
+# which includes the sources, or without joining the sources themselves.
+function(join_texts variable file)
+  set(${variable} ${ARGN} PARENT_SCOPE)
+  if(DUALGEMM_JOIN_SOURCES)
+    set(text)
+    foreach(source IN LISTS ARGN)
+      cmake_path(ABSOLUTE_PATH source)
+      string(APPEND text "#include \"${source}\"\n")
+    endforeach()
+    file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
+    set(${variable} ${file} PARENT_SCOPE)
+  endif()
 endfunction()
 
 find_package(Threads REQUIRED)

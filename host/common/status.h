@@ -7,6 +7,8 @@
 
 namespace dualgemm {
 
+inline constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
+
 // Stores the formatted text as this thread's last error and returns `status`.
 [[gnu::format(printf, 2, 3)]] dualgemm_status_t fail(dualgemm_status_t status, const char* format,
                                                      ...) noexcept;

@@ -12,8 +12,6 @@
 namespace dualgemm {
 namespace {
 
-constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
-
 // Addresses, row pitches and strides are multiples of the alignment: TMA, and stores of 16 bytes, need it.
 int elements_of_alignment(const Tensor& t) { return t.alignment * 8 / t.bits; }
 

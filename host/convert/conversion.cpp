@@ -16,7 +16,6 @@
 namespace dualgemm {
 namespace {
 
-constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
 constexpr int kCodeBits = 4, kByteBits = 8;
 
 // Check the fields that both structures have.

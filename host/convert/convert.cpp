@@ -17,8 +17,6 @@
 namespace dualgemm {
 namespace {
 
-constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
-
 // Rows begin at multiples of 16 bytes.
 bool is_wide(const Tensor& linear) {
   return (reinterpret_cast<uintptr_t>(linear.base) | static_cast<uintptr_t>(linear.pitch) |

@@ -15,10 +15,8 @@
 namespace dualgemm {
 namespace {
 
-constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
-
 // NaN is no magnitude, quiet or signalling; fmax takes the latter for one.
-float larger(float largest, float magnitude) { return magnitude > largest ? magnitude : largest; }
+float larger_number(float largest, float magnitude) { return magnitude > largest ? magnitude : largest; }
 
 uint8_t* bytes_of(const Tensor& t, int32_t matrix, int64_t row) {
   return static_cast<uint8_t*>(const_cast<void*>(t.base)) +
@@ -59,7 +57,7 @@ class Quantizer {
     if (q_.args.scale_mode == DUALGEMM_SCALE_TENSOR) {
       float largest = 0;
       for_each_problem(q_.rows, [&](const RowsInUse& use) {
-        for (int32_t row = 0; row < use.count; ++row) largest = larger(largest, largest_of(use, row));
+        for (int32_t row = 0; row < use.count; ++row) largest = larger_number(largest, largest_of(use, row));
       });
       largest = std::min(largest, std::numeric_limits<float>::max());  // an infinity counts as that
       scale = global_scale_of(largest);
@@ -90,7 +88,7 @@ class Quantizer {
     float largest = 0, x[kSfBlock];
     for (int32_t block = 0; block < k_ / kSfBlock; ++block) {
       load(use, row, block, x);
-      for (const float one : x) largest = larger(largest, std::fabs(one));
+      for (const float one : x) largest = larger_number(largest, std::fabs(one));
     }
     return largest;
   }

@@ -15,8 +15,6 @@
 namespace dualgemm {
 namespace {
 
-constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
-
 // A block of GGUF has the factors of 64 elements, then their codes.
 constexpr int32_t kGgufElements = 64;
 constexpr int32_t kGgufFactors = kGgufElements / kSfBlock;
@@ -38,7 +36,7 @@ dualgemm_status_t check_counts(const char* rows_name, int32_t rows, int32_t k, i
   return kOk;
 }
 
-dualgemm_status_t check_given(const char* name, const void* pointer) {
+dualgemm_status_t check_host_memory(const char* name, const void* pointer) {
   return pointer ? kOk : fail(DUALGEMM_STATUS_NULL_POINTER, "%s=NULL: must point to host memory", name);
 }
 
@@ -132,9 +130,9 @@ dualgemm_status_t dualgemm_sf_split_host(const void* sf, int32_t n, int32_t k, d
   if (n > kMostRows)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "n=%" PRId32 ": must be at most %" PRId32, n, kMostRows);
   if (n == 0 || k == 0) return kOk;
-  if (auto status = check_given("sf", sf)) return status;
-  if (auto status = check_given("sf1", sf1)) return status;
-  if (auto status = check_given("sf2", sf2)) return status;
+  if (auto status = check_host_memory("sf", sf)) return status;
+  if (auto status = check_host_memory("sf1", sf1)) return status;
+  if (auto status = check_host_memory("sf2", sf2)) return status;
   const Tensor both = host_factors("sf", sf, 2 * n, k), first = host_factors("sf1", sf1, n, k),
                second = host_factors("sf2", sf2, n, k);
   if (auto status = check_places({&both}, {&first, &second})) return status;
@@ -157,9 +155,9 @@ dualgemm_status_t dualgemm_import_gguf_host(const void* blocks, int64_t row_byte
   clear_last_error();
   if (auto status = check_counts("rows", rows, k, kGgufElements)) return status;
   if (rows == 0 || k == 0) return kOk;
-  if (auto status = check_given("blocks", blocks)) return status;
-  if (auto status = check_given("q", q)) return status;
-  if (auto status = check_given("sf", sf)) return status;
+  if (auto status = check_host_memory("blocks", blocks)) return status;
+  if (auto status = check_host_memory("q", q)) return status;
+  if (auto status = check_host_memory("sf", sf)) return status;
   const Tensor in =
       host_matrix("blocks", "row_bytes", blocks, rows, int64_t{k} / kGgufElements * kGgufBytes, 8, row_bytes);
   if (auto status = check_pitch(in, "k/64*36")) return status;
@@ -192,10 +190,10 @@ dualgemm_status_t dualgemm_import_mxfp4_host(const void* q, int64_t ldq, const v
   clear_last_error();
   if (auto status = check_counts("rows", rows, k, kMxfp4Elements)) return status;
   if (rows == 0 || k == 0) return kOk;
-  if (auto status = check_given("q", q)) return status;
-  if (auto status = check_given("scales", scales)) return status;
-  if (auto status = check_given("sf", sf)) return status;
-  if (auto status = check_given("scale", scale)) return status;
+  if (auto status = check_host_memory("q", q)) return status;
+  if (auto status = check_host_memory("scales", scales)) return status;
+  if (auto status = check_host_memory("sf", sf)) return status;
+  if (auto status = check_host_memory("scale", scale)) return status;
   const Tensor packed = host_matrix("q", "ldq", q, rows, k, 4, ldq);
   if (auto status = check_pitch(packed, "k")) return status;
   const Tensor powers_in = host_matrix("scales", "pitch", scales, rows, k / kMxfp4Elements, 8, pitch);

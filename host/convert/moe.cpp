@@ -13,8 +13,6 @@
 namespace dualgemm {
 namespace {
 
-constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
-
 // The choices of all tokens have numbers of 32 bits.
 template <class Args>
 dualgemm_status_t check_choices(const Args& args, int32_t* count) {
@@ -38,11 +36,11 @@ dualgemm_status_t check_pointers(const dualgemm_moe_permute_args_t& args) {
   return check_absent("row_weight", args.row_weight, "where topk_weights is NULL");
 }
 
-int32_t bits_of(int32_t dtype) { return dtype == DUALGEMM_DTYPE_FP32 ? 32 : 16; }
+int32_t bits_of_output(int32_t dtype) { return dtype == DUALGEMM_DTYPE_FP32 ? 32 : 16; }
 
 Tensor rows_of(const char* name, const char* pitch_name, const void* base, int32_t rows, int32_t n,
                int32_t dtype, int64_t pitch) {
-  return matrix(n, bits_of(dtype), 16, {name, pitch_name, nullptr, base, 1, 0, rows, pitch});
+  return matrix(n, bits_of_output(dtype), 16, {name, pitch_name, nullptr, base, 1, 0, rows, pitch});
 }
 
 // What is added may be the output: a thread reads an element before it writes it.

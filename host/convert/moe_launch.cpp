@@ -13,8 +13,6 @@
 namespace dualgemm {
 namespace {
 
-constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
-
 template <class Params>
 dualgemm_status_t launch(int64_t tiles, uint32_t flags, cudaStream_t stream, void (*kernel)(Params),
                          const Params& params, int32_t ctas_of_sm) {

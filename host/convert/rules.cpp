@@ -9,8 +9,6 @@
 namespace dualgemm {
 namespace {
 
-constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
-
 // Numbers of 32 bits.
 Tensor vector(const char* name, const char* stride_name, const void* base, int32_t count, int32_t problems,
               int64_t stride) {

@@ -22,8 +22,6 @@
 namespace dualgemm {
 namespace {
 
-constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
-
 using GetAttributes = PFN_cuPointerGetAttributes_v7000;
 constinit DriverFunction get_attributes{"cuPointerGetAttributes", 7000};
 

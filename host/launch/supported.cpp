@@ -14,8 +14,6 @@
 namespace dualgemm {
 namespace {
 
-constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
-
 // A tile of a group may start at any row: the kernel's 32-bit arithmetic goes up to the end of that tile.
 constexpr int32_t kMaxGroupedRows = std::numeric_limits<int32_t>::max() - 1023;
 // The same holds for the columns of any tile.

@@ -13,7 +13,7 @@ using nlohmann::json;
 
 constexpr char kMetadata[] = "_quantization_metadata";
 
-json parse(const std::string& where, std::string_view text) {
+json parse(const std::string& where, Bytes text) {
   constexpr int kDeepest = 8;
   try {
     return json::parse(text.begin(), text.end(), [&](int depth, json::parse_event_t, json&) {
@@ -70,7 +70,8 @@ std::vector<json> read_metadata(const Tensors& tensors) {
   std::vector<json> all;
   for (const auto& [key, text] : tensors.metadata()) {
     if (key != kMetadata) continue;
-    const json& one = all.emplace_back(parse(kMetadata, text));
+    const json& one =
+        all.emplace_back(parse(kMetadata, {reinterpret_cast<const uint8_t*>(text.data()), text.size()}));
     if (!one.is_object() || !one.contains("layers") || !one["layers"].is_object())
       throw FormatError(std::string(kMetadata) + ": has no \"layers\"");
     for (const auto& [name, value] : one.items())
@@ -88,7 +89,7 @@ bool is_comfy(const Tensors& tensors, const std::string& stem) {
   if (mark) {
     const std::string where = printable(mark->name);
     if (mark->dtype != "U8") throw FormatError(where + ": " + describe(*mark) + " is not bytes of JSON");
-    check_layer(where, parse(where, {reinterpret_cast<const char*>(mark->bytes.data()), mark->bytes.size()}));
+    check_layer(where, parse(where, mark->bytes));
   }
   const std::vector<json> metadata = read_metadata(tensors);
   for (const json& one : metadata)

@@ -142,12 +142,6 @@ void check_quantisation(const std::string& where, const json& quantisation, Conf
   }
 }
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
-  return text;
-}
-
 // Numbers and words of their own are no such entry: a codec's "num_quantizers", a tokeniser's
 // "quantizer_type".
 bool is_about_quantisation(const std::string& key) {

@@ -12,7 +12,7 @@ using dualgemm_test::contains;
 
 namespace {
 
-const std::string kGate = "model.layers.0.mlp.gate_proj";
+const std::string kLayer = "model.layers.0.mlp.gate_proj";
 
 Config config_of(const std::string& text) {
   Config config;
@@ -21,7 +21,7 @@ Config config_of(const std::string& text) {
 }
 
 // Is the layer read? Throws if not.
-void check(const std::string& text, const std::string& stem = kGate) { check_layer(config_of(text), stem); }
+void check(const std::string& text, const std::string& stem = kLayer) { check_layer(config_of(text), stem); }
 
 std::string group(const std::string& weights, const std::string& besides = "") {
   return R"({"quantization_config": {"config_groups": {"group_0": {"targets": ["Linear"], "weights": {)" +
@@ -98,7 +98,7 @@ TEST_CASE("config: a group of compressed-tensors is checked by value", "[checkpo
         ".group_0.input_activations: has \"num_bits\": 8"}}));
   CHECK_THROWS_WITH(
       check(group(weights, besides)),
-      contains(kGate + ": by the model's configuration it is not what is read here: ") && contains(what));
+      contains(kLayer + ": by the model's configuration it is not what is read here: ") && contains(what));
 }
 
 TEST_CASE("config: of several groups and layers the one that is about the weight counts",
@@ -116,7 +116,7 @@ TEST_CASE("config: of several groups and layers the one that is about the weight
       "model.layers.1.mlp*": {"quant_algo": "NVFP4", "pre_quant_scale": true},
       "model.layers.2.mlp.gate_proj": {"quant_algo": "W4A8_AWQ", "has_zero_point": true}}}})";
   CHECK_NOTHROW(check(layers));
-  CHECK_NOTHROW(check(layers, "language." + kGate));
+  CHECK_NOTHROW(check(layers, "language." + kLayer));
   CHECK_THROWS_WITH(check(layers, "model.layers.1.mlp.gate_proj"), contains("has \"pre_quant_scale\": true"));
   CHECK_THROWS_WITH(check(layers, "model.layers.2.mlp.gate_proj"), contains("has \"has_zero_point\": true"));
   CHECK_THROWS_WITH(check(layers, "elsewhere.gate_proj"), contains("q_proj: has \"quant_algo\": \"FP8\""));

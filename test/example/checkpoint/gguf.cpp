@@ -47,9 +47,9 @@ constexpr uint64_t kValueBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 constexpr uint32_t kMostDimensions = 4;
 
-class Reader {
+class GgufReader {
  public:
-  explicit Reader(Bytes file) : file_(file) {}
+  explicit GgufReader(Bytes file) : file_(file) {}
 
   uint64_t position() const { return at_; }
   template <typename T>
@@ -75,7 +75,7 @@ class Reader {
   uint64_t at_ = 0;
 };
 
-void skip_values(Reader& reader, uint32_t type, uint64_t count, const std::string& key) {
+void skip_values(GgufReader& reader, uint32_t type, uint64_t count, const std::string& key) {
   if (type == kArray || type >= std::size(kValueBytes))
     throw FormatError("the pair " + printable(key) + " has the unknown type " + std::to_string(type));
   if (type == kString) {
@@ -88,7 +88,7 @@ void skip_values(Reader& reader, uint32_t type, uint64_t count, const std::strin
 
 // Keeps the keys of all pairs, and the values of strings. Returns the alignment, the only pair that says
 // where something is.
-uint64_t read_pairs(Reader& reader, uint64_t pairs, Metadata& metadata) {
+uint64_t read_pairs(GgufReader& reader, uint64_t pairs, Metadata& metadata) {
   uint64_t alignment = 32;
   for (; pairs > 0; --pairs) {
     const std::string key = reader.string("a key");
@@ -119,7 +119,7 @@ struct Entry {
   uint64_t offset, size;
 };
 
-Entry read_entry(Reader& reader, uint64_t alignment) {
+Entry read_entry(GgufReader& reader, uint64_t alignment) {
   Entry entry{};
   StoredTensor& tensor = entry.tensor;
   tensor.name = reader.string("the name of a tensor");
@@ -169,7 +169,7 @@ bool is_gguf(Bytes file) { return file.size() >= 4 && std::equal(file.begin(), f
 
 Contents read_gguf(Bytes file) {
   if (!is_gguf(file)) throw FormatError("does not begin with GGUF");
-  Reader reader(file);
+  GgufReader reader(file);
   reader.take(4, "the first word");
   const uint32_t version = reader.number<uint32_t>("the version");
   if (version != 2 && version != 3)

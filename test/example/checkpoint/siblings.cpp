@@ -41,12 +41,6 @@ constexpr std::pair<const char*, const char*> kMeanings[] = {
 constexpr const char* kHarmless[] = {"lora_rank", "transformer",          "quantize.imatrix.",
                                      "rotary",    "general.quantized_by", "general.quantization_version"};
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
-  return text;
-}
-
 std::string without_harmless(std::string text) {
   text = lower(std::move(text));
   for (const std::string part : kHarmless)

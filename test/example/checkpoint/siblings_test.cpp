@@ -14,7 +14,7 @@ using dualgemm_test::contains;
 
 namespace {
 
-const std::string kGate = "l.0.mlp.gate_proj", kUp = "l.0.mlp.up_proj";
+const std::string kGateStem = "l.0.mlp.gate_proj", kUpStem = "l.0.mlp.up_proj";
 
 Made& mark(Made& made, const std::string& stem, const std::string& json) {
   made.add(stem + ".comfy_quant", "U8", {json.size()}, 1);
@@ -55,7 +55,7 @@ TEST_CASE("checkpoint: every tensor under the stem of a weight is used or refuse
        {".weight_global_scale", "belongs to a weight, and is not known here"},
        {":extra", "belongs to a weight, and is not known here"},
        {".weight_scale_3", "belongs to a weight, and is not known here"}}));
-  const std::string stem = GENERATE_COPY(kGate, kUp);
+  const std::string stem = GENERATE_COPY(kGateStem, kUpStem);
   Made made = plain();
   made.add(stem + end, "BF16", {4}, 2);
   CHECK_THROWS_WITH(made.find(), contains(stem + end + ": BF16 [4] " + what));

@@ -20,6 +20,12 @@ std::string printable(std::string_view name) {
   return name.size() > kMost ? text + "..." : text;
 }
 
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+  return text;
+}
+
 std::string describe(const StoredTensor& tensor) {
   std::string text = printable(tensor.dtype) + " [";
   for (size_t i = 0; i < tensor.shape.size(); ++i) text += (i ? ", " : "") + std::to_string(tensor.shape[i]);

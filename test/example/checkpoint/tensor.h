@@ -59,6 +59,9 @@ class Tensors {
 // A name out of a file, fit for a terminal: at most 120 bytes, nothing but printable ASCII.
 std::string printable(std::string_view name);
 
+// The text with a to z for A to Z.
+std::string lower(std::string text);
+
 // The product of all dimensions. Throws, with the tensor's name, if it does not fit 64 bits.
 uint64_t element_count(const std::string& name, const std::vector<uint64_t>& shape);
 

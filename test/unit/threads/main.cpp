@@ -170,7 +170,7 @@ void provoke(int thread, int round) {
   expect(dualgemm_last_cuda_error() == cudaErrorInvalidResourceHandle, thread, "the number of CUDA's error");
 }
 
-void work(int thread) {
+void run_thread(int thread) {
   for (int round = 0; round < kRounds; ++round) {
     cudaSetDevice(device_of(thread, round));
     together.arrive_and_wait();
@@ -188,7 +188,7 @@ void work(int thread) {
 
 int main() {
   std::vector<std::thread> threads;
-  for (int thread = 0; thread < kThreads; ++thread) threads.emplace_back(work, thread);
+  for (int thread = 0; thread < kThreads; ++thread) threads.emplace_back(run_thread, thread);
   for (std::thread& thread : threads) thread.join();
   if (wrong != 0) return 1;
   std::printf("%d threads, %d rounds each: every answer is the thread's own\n", kThreads, kRounds);
