@@ -9,6 +9,8 @@ HEADER_BYTES = 64
 SECTION_STRINGS, SECTION_SYMBOLS, SECTION_NOBITS = 3, 2, 8  # sh_type; the last takes no room in the file
 SECTION = "<IIQQQQIIQQ"  # sh_name, sh_type, sh_flags, sh_addr, sh_offset, sh_size, sh_link, sh_info, sh_addralign, ...
 SYMBOL = "<IBBHQQ"  # st_name, st_info, st_other, st_shndx, st_value, st_size
+SIZED = 4  # the format of an attribute that has a size and so many bytes
+BRANCH_TARGETS = 0x34  # of .nv.info, the attribute that names the targets of indirect branches
 SYMBOL_BYTES, GLOBAL_FUNCTION = 24, 0x12  # an entry, and st_info of a kernel
 FATBIN_MAGIC = struct.pack("<IH", 0xBA55ED50, 1)
 FATBIN_CUBIN, FATBIN_ZSTD = 2, 0x8000
@@ -80,6 +82,17 @@ def kernels(cubin):
     return [name for name, x in symbols(cubin) if x[1] == GLOBAL_FUNCTION]
 
 
+def branch_targets(attributes):
+    """Of the attributes of a kernel those that name targets of branches. Others name symbols by their numbers."""
+    at, kept = 0, b""
+    while at < len(attributes):
+        sized, kind, size = struct.unpack_from("<BBH", attributes, at)
+        end = at + 4 + (size if sized == SIZED else 0)
+        if kind == BRANCH_TARGETS: kept += attributes[at:end]
+        at = end
+    return kept
+
+
 class Joined:
     """An image of kernels of several, with what a disassembler looks at: code, the attributes that name the targets of
     indirect branches, and the symbols of functions."""
@@ -106,9 +119,11 @@ class Joined:
             code = len(self.sections)
             for prefix in (".text.", ".nv.info."):
                 _, kind, flags, _, at, size, _, info, align, entry = known[place[prefix + kernel]][1]
+                content = cubin[at:at + size]
                 # A section of code names its symbol; the byte above that has the registers of the kernel.
-                info = info & 0xFF000000 if prefix == ".text." else code
-                self.section(prefix + kernel, kind, flags, 2, info, align, entry, cubin[at:at + size])
+                if prefix == ".text.": info &= 0xFF000000
+                else: info, content = code, branch_targets(content)
+                self.section(prefix + kernel, kind, flags, 2, info, align, entry, content)
             for name, (_, info, other, section, value, size) in table:
                 if section == place[".text." + kernel]:
                     self.symbols.append((self.name(name), info, other, code, value, size))
@@ -124,8 +139,8 @@ class Joined:
         body, table = bytearray(header[:HEADER_BYTES]), b""
         for name, kind, flags, link, info, align, entry, content in self.sections:
             body += bytes(-len(body) % (align or 1))
-            table += struct.pack(SECTION, name, kind, flags, 0, len(body) if kind else 0, len(content), link, info, align,
-                                 entry)
+            at = len(body) if kind else 0
+            table += struct.pack(SECTION, name, kind, flags, 0, at, len(content), link, info, align, entry)
             body += content
         body += bytes(-len(body) % 8)
         struct.pack_into("<QQ", body, 0x20, 0, len(body))  # no program headers; the sections' stand at the end
