@@ -101,10 +101,11 @@ test-gpu: configure   ## the tests of the kernels that need no simulator, on thi
 	@test/on_gpu.sh $(BUILD) $(BUILD)/kernel_test_gpu $(or $(ARGS),"~[.]~[simulated]")
 
 mutation: configure   ## plant bugs in the shipping kernel: which of them does the simulator catch and name?
-	@cmake --build $(BUILD) -j $(JOBS) --target mutation defects_test
+	@cmake --build $(BUILD) -j $(JOBS) --target mutation defects_test conformance_test
 	@$(BUILD)/mutation --json $(BUILD)/mutation.json
 	@SIM_MACHINE=h100 $(BUILD)/mutation --json $(BUILD)/mutation_h100.json
 	@$(BUILD)/defects_test '[.many]'
+	@$(BUILD)/conformance_test '[.many]'
 
 soak: configure       ## the shipping kernel under thousands of schedules: nothing may be found
 	@cmake --build $(BUILD) -j $(JOBS) --target soak
@@ -165,8 +166,8 @@ doxygen:              ## dualgemm.h as HTML, into build/doxygen/; what has no co
 	@$(MAKE) --no-print-directory configure
 	@cmake --build $(BUILD) --target doxygen
 
-sass: configure       ## the machine code of every kernel instance against its limits, where there is a disassembler
-	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm instances >/dev/null
+sass: configure       ## the machine code of every instance against its limits; ptxas takes the PTX of every test
+	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm instances assembled >/dev/null
 	@python3 test/sass/check.py $(BUILD)/test/sass/instances.json $(BUILD)/libdualgemm.a
 
 contest: configure    ## the kernel as one file for the public NVFP4 contest, build/contest/submission.py

@@ -14,6 +14,8 @@ information.
 """
 import argparse
 import collections
+import functools
+import gc
 import json
 import pathlib
 import re
@@ -21,7 +23,8 @@ import shutil
 import sys
 
 sys.dont_write_bytecode = True
-from disassembly import cubins, disassemble, kernels, target  # noqa: E402
+from disassembly import disassemble  # noqa: E402
+from image import cubins, kernels, target  # noqa: E402
 from schedule import clocks_per_result  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -116,6 +119,11 @@ EPILOGUE_LEAST = {
 ISSUES = re.compile(r"UTC\w*MMA|HGMMA|UTMALDG")
 
 
+@functools.cache
+def issues(opcode):
+    return ISSUES.match(opcode) is not None
+
+
 def find_nvdisasm():
     candidates = []
     makefile = ROOT / "build/cuda.mk"
@@ -136,7 +144,7 @@ def assembler_release(data):
 def role_loops(function):
     """{header: blocks} of the innermost loops that issue mma or copies."""
     heads = {function.inner[b] for b, x in function.each(function.reachable)
-             if ISSUES.match(x.opcode) and b in function.inner}
+             if issues(x.opcode) and b in function.inner}
     return {h: function.loops[h] for h in heads}
 
 
@@ -156,7 +164,7 @@ def measure_role_loop(function, blocks):
 
 def lane_branches(function):
     """Branches that all paths to some work of a role take and whose predicate differs between lanes."""
-    work = {b for b, x in function.each(function.reachable) if ISSUES.match(x.opcode) or x.mnemonic == "LDTM"}
+    work = {b for b, x in function.each(function.reachable) if issues(x.opcode) or x.mnemonic == "LDTM"}
     required = set.union(set(), *[function.dominators[b] for b in work])
     return [x for _, x, lanes in function.walk(required)
             if x.branches() and "U" not in x.modifiers and any(s in lanes for s in x.sources)]
@@ -199,7 +207,7 @@ def check_kernel(function, instance, report):
     if function.target == "sm_90": limits = KERNEL_90
     code = function.instructions()
     # The epilogue, and what comes behind the roles, keep nothing in uniform registers.
-    issuing = function.leading_to(b for b, x in function.each(function.reachable) if ISSUES.match(x.opcode))
+    issuing = function.leading_to(b for b, x in function.each(function.reachable) if issues(x.opcode))
     found = {"local memory": [x for x in code if x.mnemonic in ("LDL", "STL")],
              "lane branches": lane_branches(function),
              "BRA.DIV": [x for b in issuing for x in function.blocks[b].instructions
@@ -292,6 +300,7 @@ def main():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--in-turn", action="store_true")
     arguments = parser.parse_args()
+    gc.disable()  # what is read of the code stays, and looking through it again and again takes long
     if arguments.nvdisasm is None:
         print("check.py: skipped: there is no nvdisasm on this machine")
         return 0

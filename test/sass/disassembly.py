@@ -1,20 +1,17 @@
 """disassembly.py -- the machine code of an object file as a flow graph: instructions, basic blocks, loops, and the
 registers that differ from lane to lane. It reads what nvdisasm prints and knows nothing of what is checked.
 """
-import ctypes
+import functools
 import re
-import struct
 import subprocess
 import tempfile
 
-ELF_CUDA = 190  # e_machine
-SECTION_NOBITS = 8  # sh_type of what takes no room in the file
-SYMBOL_BYTES, GLOBAL_FUNCTION = 24, 0x12  # of a symbol table: an entry, and st_info of a kernel
-FATBIN_MAGIC = struct.pack("<IH", 0xBA55ED50, 1)
-FATBIN_CUBIN, FATBIN_ZSTD = 2, 0x8000
-LINE = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P(?:\d+|T))\s+)?([A-Z][\w.]*)\s*(.*)$")
+from image import cubins, joined, kernels, target
+
+LINE = re.compile(r"\s+/\*([0-9a-f]{4,})\*/\s+(.*)")
+INSTRUCTION = re.compile(r"(?:@(!?U?P(?:\d+|T))\s+)?([A-Z][\w.]*)\s*(.*)$")
 LABEL = re.compile(r"^(\.L_\w+|\$[\w$]+):")
-FUNCTION = re.compile(r"^\.text\.(\w+):")
+FUNCTION = re.compile(r"^\.text\.(\S*):")
 TARGETS = re.compile(r'BRANCH_TARGETS ([^"]*)"')
 REGISTER = re.compile(r"(?<![\w.])(U?R|U?P)(\d+)(\.64)?")
 RESULT = re.compile(r"U?[RP](\d+|Z|T)")
@@ -26,17 +23,29 @@ RESULT_BEHIND_PREDICATE = {"SHFL", "R2UR", "UTCATOMSWS"}
 LANE_REGISTERS = ("SR_TID", "SR_LANEID", "SR_EQMASK", "SR_LTMASK", "SR_LEMASK", "SR_GTMASK", "SR_GEMASK", "SR_CLOCK")
 
 
+@functools.cache
+def can_be_result(operand):
+    return RESULT.fullmatch(operand) is not None
+
+
+@functools.cache
+def registers(operand, width):
+    """The registers that an operand names, a vector of `width` each unless it says otherwise."""
+    return [f"{kind}{int(number) + i}" for kind, number, wide in REGISTER.findall(operand)
+            for i in range(1 if kind.endswith("P") else 2 if wide else width)]
+
+
 class Instruction:
     """One line, as `@P1 ISETP.GE.AND P2, PT, R8, R5, PT`."""
 
     known = {}  # what was read of a line's text, which stands in many kernels
 
-    def __init__(self, address, guard, opcode, rest):
-        key = (guard, opcode, rest)
-        if key not in Instruction.known:
-            self.read(guard, opcode, rest)
-            Instruction.known[key] = vars(self).copy()
-        vars(self).update(Instruction.known[key], address=address)
+    def __init__(self, address, text):
+        if text not in Instruction.known:
+            self.read(*INSTRUCTION.match(text).groups())
+            Instruction.known[text] = self.__dict__
+        self.__dict__ = Instruction.known[text].copy()
+        self.address = address
 
     def read(self, guard, opcode, rest):
         self.guard, self.opcode = guard, opcode
@@ -47,7 +56,9 @@ class Instruction:
         self.mnemonic, *self.modifiers = opcode.split(".")
         leading = self._leading()
         self.results = self._names(self.operands[:leading])
-        self.sources = self._names(self.operands[leading:] + [self.guard or ""])
+        self.sources = self._names(self.operands[leading:] + ([guard] if guard else []))
+        self.of_lanes = [r for r in self.results if not r.startswith("U")]  # the others are one value per warp
+        self.ends_block = self.branches() or self.ends() or self.mnemonic in ("BSYNC", "CALL")
 
     def __str__(self):
         guard = f"@{self.guard} " if self.guard else ""
@@ -56,7 +67,7 @@ class Instruction:
     def _leading(self):
         """How many operands are results."""
         if WITHOUT_RESULT.match(self.opcode): return 0
-        is_result = lambda i: i < len(self.operands) and RESULT.fullmatch(self.operands[i]) is not None
+        is_result = lambda i: i < len(self.operands) and can_be_result(self.operands[i])
         predicate = lambda i: is_result(i) and "P" in self.operands[i]
         if not is_result(0): return 0
         count = 1
@@ -73,13 +84,8 @@ class Instruction:
         return 2 if self.mnemonic == "CS2R" or {"64", "WIDE"} & set(self.modifiers) else 1
 
     def _names(self, operands):
-        names = []
-        for operand in operands:
-            for kind, number, wide in REGISTER.findall(operand):
-                address = "[" in operand or self.mnemonic.startswith("UTC")
-                count = 1 if kind.endswith("P") else 2 if wide else 1 if address else self._width()
-                names += [f"{kind}{int(number) + i}" for i in range(count)]
-        return names
+        one, width = self.mnemonic.startswith("UTC"), self._width()
+        return [name for operand in operands for name in registers(operand, 1 if one or "[" in operand else width)]
 
     def branches(self):
         return self.mnemonic in ("BRA", "BRX", "BRXU")
@@ -112,7 +118,7 @@ class Function:
             for label in pending: labels[label] = len(self.blocks) - 1
             pending = []
             self.blocks[-1].instructions.append(item)
-            start = item.branches() or item.ends() or item.mnemonic in ("BSYNC", "CALL")
+            start = item.ends_block
         for i, block in enumerate(self.blocks):
             last = block.instructions[-1]
             if last.branches() or last.mnemonic == "CALL":  # a function of the kernel's own goes on behind its CALL
@@ -214,96 +220,42 @@ class Function:
 
 def step_lanes(state, x):
     """Updates the set of registers that differ between lanes for one instruction."""
-    if not x.results: return
-    differs = any(s in state for s in x.sources)
+    if not x.of_lanes: return
+    differs = not state.isdisjoint(x.sources)
     if x.mnemonic in ("S2R", "CS2R"): differs = any(o.startswith(LANE_REGISTERS) for o in x.operands)
     elif x.mnemonic == "LDTM": differs = True
-    elif x.mnemonic == "SHFL" and "IDX" in x.modifiers: differs = any(s in state for s in x.sources[1:])
+    elif x.mnemonic == "SHFL" and "IDX" in x.modifiers: differs = not state.isdisjoint(x.sources[1:])
     elif x.mnemonic in ("ELECT", "SYNCS"): differs = False  # lanes part on purpose; see check.py
-    for r in x.results:
-        if r.startswith("U"): continue  # one value per warp
-        if differs: state.add(r)
-        elif x.guard is None: state.discard(r)
-
-
-def kernels(cubin):
-    """The kernels of an image: {name: its place in the table of symbols}."""
-    of, found = sections(cubin), {}
-    for i in range(len(of[".symtab"]) // SYMBOL_BYTES):
-        name, info = struct.unpack_from("<IB", of[".symtab"], i * SYMBOL_BYTES)
-        if info == GLOBAL_FUNCTION: found[of[".strtab"][name:of[".strtab"].index(b"\0", name)].decode()] = i
-    return found
+    if differs: state.update(x.of_lanes)
+    elif x.guard is None: state.difference_update(x.of_lanes)
 
 
 def disassemble(nvdisasm, data, entries):
-    """Of the kernels in the bytes of a file those that are named, each with what it is compiled for."""
-    functions = []
+    """Of the kernels in the bytes of a file those that are named, each with what it is compiled for. nvdisasm takes
+    longer to start than to read an image: it is given one for each target."""
+    images = {}
     for cubin in cubins(data):
-        symbols = [str(i) for name, i in kernels(cubin).items() if (name, target(cubin)) in entries]
-        if not symbols: continue
+        names = [name for name in kernels(cubin) if (name, target(cubin)) in entries]
+        if names: images.setdefault(target(cubin), []).append((cubin, names))
+    functions = []
+    for compiled_for, parts in images.items():
         with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-            file.write(cubin)
+            file.write(joined(parts))
             file.flush()
-            command = [nvdisasm, "-c", "-fun", ",".join(symbols), file.name]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = subprocess.run([nvdisasm, "-c", file.name], capture_output=True, text=True, check=False)
         if done.returncode: raise RuntimeError(f"{nvdisasm} fails: {done.stderr.strip()}")
-        functions += parse(done.stdout, target(cubin))
+        functions += parse(done.stdout, compiled_for)
     return functions
-
-
-def target(cubin):
-    """As "sm_90": what it is compiled for, without what stands behind the number."""
-    return f"sm_{struct.unpack_from('<I', cubin, 0x30)[0] >> 8 & 0xFF}"
-
-
-def cubins(data):
-    """The CUDA ELF images in the bytes of a file, which is such an image or holds fat binaries. The layout of those is
-    drawn in test/sim/shim/fatbin.h."""
-    if data[:4] == b"\x7fELF" and struct.unpack_from("<H", data, 18)[0] == ELF_CUDA:
-        yield data
-        return
-    container = data.find(FATBIN_MAGIC)
-    while container >= 0:
-        header, size = struct.unpack_from("<HQ", data, container + 6)
-        at = container + header
-        end = at + size
-        while at < end:
-            kind, _, header, padded, compressed = struct.unpack_from("<HHIQI", data, at)
-            flags, unpacked = struct.unpack_from("<Q", data, at + 40)[0], struct.unpack_from("<Q", data, at + 56)[0]
-            stored = data[at + header:at + header + (compressed or padded)]
-            if kind == FATBIN_CUBIN: yield unpack(stored, unpacked, flags) if compressed else stored
-            at += header + padded
-        container = data.find(FATBIN_MAGIC, end)
-
-
-def unpack(stored, size, flags):
-    out = ctypes.create_string_buffer(size)
-    if flags & FATBIN_ZSTD:
-        library = ctypes.CDLL("libzstd.so.1")
-        library.ZSTD_decompress.restype = ctypes.c_size_t
-        made = library.ZSTD_decompress(out, ctypes.c_size_t(size), stored, ctypes.c_size_t(len(stored)))
-    else:
-        made = ctypes.CDLL("liblz4.so.1").LZ4_decompress_safe(stored, out, len(stored), size)
-    if made != size: raise RuntimeError("a fat binary's entry does not unpack")
-    return out.raw
-
-
-def sections(cubin):
-    """The sections of an ELF image by name: their bytes."""
-    start = struct.unpack_from("<Q", cubin, 0x28)[0]
-    size, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
-    headers = [struct.unpack_from("<IIQQQQ", cubin, start + i * size) for i in range(count)]
-    strings = headers[names][4]
-    name = lambda at: cubin[strings + at:cubin.index(b"\0", strings + at)].decode()
-    return {name(h[0]): cubin[h[4]:h[4] + h[5]] for h in headers if h[1] != SECTION_NOBITS}
 
 
 def parse(text, compiled_for):
     functions, name, lines = [], None, []
     for line in text.splitlines() + [".text.:"]:
-        if (head := re.match(r"^\.text\.(\S*):", line)):
+        if found := LINE.match(line):
+            lines.append(Instruction(int(found[1], 16), found[2]))
+        elif head := FUNCTION.match(line):
             if name: functions.append(Function(name, lines, compiled_for))
             name, lines = head[1], []
-        elif label := LABEL.match(line): lines.append(label[1])
-        elif found := LINE.match(line): lines.append(Instruction(int(found[1], 16), found[2], found[3], found[4]))
+        elif label := LABEL.match(line):
+            lines.append(label[1])
     return functions

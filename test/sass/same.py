@@ -10,7 +10,7 @@ import re
 import sys
 
 sys.dont_write_bytecode = True
-from disassembly import cubins, sections, target  # noqa: E402
+from image import cubins, sections, target  # noqa: E402
 
 # What a GPU loads of a kernel, or a driver reads of it.
 LOADED = re.compile(r"\.(text|nv\.info|nv\.constant\d*|nv\.shared\S*|nv\.capmerc\.text)\.(\S+)")

@@ -49,9 +49,12 @@ QUOTED = {"test/sim/defects/README.md": ["test/sim/defects/defects.def", "test/s
 DRAWINGS = {"README.md": 1, "bench/README.md": 1, "host/DEBUGGING.md": 1, "host/FORMATS.md": 5, "host/GROUPS.md": 3,
             "host/README.md": 1, "host/SOURCES.md": 1, "kernel/README.md": 4, "test/README.md": 1,
             "test/example/checkpoint/README.md": 1, "test/sim/JUDGE.md": 2, "test/sim/README.md": 2}
-# Placeholders of the pages.
+# Placeholders of the pages, and smaller numbers for those that take long: a page says what is worth running, while the
+# line is tried for its words.
 PLACEHOLDERS = [("./program args...", "./program 16 8 64"), ("--test-dir build", "--test-dir tests"),
-                ("$HOME/dualgemm/bin/dualgemm-sim", "build/dualgemm-sim")]
+                ("$HOME/dualgemm/bin/dualgemm-sim", "build/dualgemm-sim"),
+                ("--mode all --seeds 8", "--mode all --seeds 1"),
+                ("--dtype nvfp4 --shape 200x512x1024", "--dtype nvfp4 --shape 40x128x256")]
 
 
 class Page:
@@ -83,7 +86,7 @@ class Tries:
         (self.place / "build").symlink_to(build)
         for name, program in (("program", "example/quickstart"),
                               ("any_program_with_embedded_sm_100_ptx", "example/quickstart"),
-                              ("any_program_with_embedded_sm_90_ptx", "zeros_run")):
+                              ("any_program_with_embedded_sm_90_ptx", "example/quickstart")):
             (self.place / name).symlink_to(build / program)
         (self.place / "tests").mkdir()  # CTest writes where it runs, and may be running in build/
         (self.place / "tests/CTestTestfile.cmake").write_text(f'subdirs("{build}")\n')

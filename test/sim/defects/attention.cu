@@ -25,7 +25,7 @@
 #include "sim/defects/host.h"
 
 namespace defects {
-namespace {
+namespace in_attention {
 
 constexpr int kQueries = 128, kKeys = 16, kDepth = 32, kBlocks = 4, kStages = 2;
 constexpr int kRowBytes = 2 * kDepth;  // of Q and K, under the 64-byte swizzle
@@ -265,8 +265,8 @@ Outcome run() {
   return outcome(out, [](size_t i) { return float(attended(int(i) / (kDepth + 1), int(i) % (kDepth + 1))); });
 }
 
-}  // namespace
+}  // namespace in_attention
 
-DEFECTS_SUBJECT(Attention, attention, run)
+DEFECTS_SUBJECT(Attention, attention, in_attention::run)
 
 }  // namespace defects

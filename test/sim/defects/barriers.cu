@@ -3,7 +3,7 @@
 #include "sim/defects/host.h"
 
 namespace defects {
-namespace {
+namespace in_barriers {
 
 constexpr int kRounds = 4;
 
@@ -94,10 +94,10 @@ Outcome run_registers() {
   return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
 }
 
-}  // namespace
+}  // namespace in_barriers
 
-DEFECTS_SUBJECT(Named, named_barrier, run_named)
-DEFECTS_SUBJECT(Mailbox, mailbox, run_mailbox)
-DEFECTS_SUBJECT(Registers, register_pool, run_registers)
+DEFECTS_SUBJECT(Named, named_barrier, in_barriers::run_named)
+DEFECTS_SUBJECT(Mailbox, mailbox, in_barriers::run_mailbox)
+DEFECTS_SUBJECT(Registers, register_pool, in_barriers::run_registers)
 
 }  // namespace defects

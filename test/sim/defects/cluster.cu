@@ -4,7 +4,7 @@
 #include "sim/defects/host.h"
 
 namespace defects {
-namespace {
+namespace in_cluster {
 
 DUALGEMM_DEVICE uint32_t load_cluster(uint32_t from) {
   uint32_t value;
@@ -160,11 +160,11 @@ Outcome run_multicast() {
   return outcome(out, [](size_t i) { return uint32_t(1000 + i % (kBlocks * 32)); });
 }
 
-}  // namespace
+}  // namespace in_cluster
 
-DEFECTS_SUBJECT(Exchange, cluster_exchange, run_exchange)
-DEFECTS_SUBJECT(RemoteArrive, remote_arrive, run_remote_arrive)
-DEFECTS_SUBJECT(AsyncStore, async_store, run_async_store)
-DEFECTS_SUBJECT(Multicast, multicast, run_multicast)
+DEFECTS_SUBJECT(Exchange, cluster_exchange, in_cluster::run_exchange)
+DEFECTS_SUBJECT(RemoteArrive, remote_arrive, in_cluster::run_remote_arrive)
+DEFECTS_SUBJECT(AsyncStore, async_store, in_cluster::run_async_store)
+DEFECTS_SUBJECT(Multicast, multicast, in_cluster::run_multicast)
 
 }  // namespace defects

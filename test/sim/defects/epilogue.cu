@@ -17,7 +17,7 @@
 #include "sim/defects/host.h"
 
 namespace defects {
-namespace {
+namespace in_epilogue {
 
 constexpr int kTiles = 5, kRows = 64, kColumns = 64, kBuffers = 2;
 constexpr int kRowBytes = 2 * kColumns, kTileBytes = kRows * kRowBytes, kEpilogueThreads = 128;
@@ -141,8 +141,8 @@ Outcome run() {
   });
 }
 
-}  // namespace
+}  // namespace in_epilogue
 
-DEFECTS_SUBJECT(Epilogue, epilogue, run)
+DEFECTS_SUBJECT(Epilogue, epilogue, in_epilogue::run)
 
 }  // namespace defects

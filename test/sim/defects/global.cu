@@ -4,7 +4,7 @@
 #include "sim/defects/host.h"
 
 namespace defects {
-namespace {
+namespace in_global {
 
 constexpr int kThreads = 64, kRounds = 2;
 
@@ -212,15 +212,15 @@ Outcome run_structures() {
   return outcome(out, [](size_t i) { return uint32_t(1000 + 31 - i); });
 }
 
-}  // namespace
+}  // namespace in_global
 
-DEFECTS_SUBJECT(Tile, block_tile, run_tile)
-DEFECTS_SUBJECT(Written, written_then_copied, run_written)
-DEFECTS_SUBJECT(InPlace, in_place, run_in_place)
-DEFECTS_SUBJECT(Single, single_copy, run_single)
-DEFECTS_SUBJECT(Flag, global_flag, run_flag)
-DEFECTS_SUBJECT(Count, last_block, run_count)
-DEFECTS_SUBJECT(Overlap, overlapping_output, run_overlap)
-DEFECTS_SUBJECT(Structures, structures, run_structures)
+DEFECTS_SUBJECT(Tile, block_tile, in_global::run_tile)
+DEFECTS_SUBJECT(Written, written_then_copied, in_global::run_written)
+DEFECTS_SUBJECT(InPlace, in_place, in_global::run_in_place)
+DEFECTS_SUBJECT(Single, single_copy, in_global::run_single)
+DEFECTS_SUBJECT(Flag, global_flag, in_global::run_flag)
+DEFECTS_SUBJECT(Count, last_block, in_global::run_count)
+DEFECTS_SUBJECT(Overlap, overlapping_output, in_global::run_overlap)
+DEFECTS_SUBJECT(Structures, structures, in_global::run_structures)
 
 }  // namespace defects

@@ -14,7 +14,7 @@
 #include "sim/defects/host.h"
 
 namespace defects {
-namespace {
+namespace in_grouped {
 
 constexpr int kGroups = 3, kRowBytes = 64, kBoxRows = 8, kBoxBytes = kRowBytes * kBoxRows;
 constexpr int kRows[kGroups] = {8, 20, 3}, kAllRows = 31;
@@ -128,8 +128,8 @@ Outcome run() {
   return outcome(c, [](size_t i) { return uint8_t(element(i) + 1); });
 }
 
-}  // namespace
+}  // namespace in_grouped
 
-DEFECTS_SUBJECT(Grouped, grouped, run)
+DEFECTS_SUBJECT(Grouped, grouped, in_grouped::run)
 
 }  // namespace defects

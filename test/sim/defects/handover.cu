@@ -5,7 +5,7 @@
 #include "sim/defects/host.h"
 
 namespace defects {
-namespace {
+namespace in_handover {
 
 // The lanes of a warp write a tile, and one of them stores it.
 template <LaneHandover d>
@@ -81,9 +81,9 @@ Outcome run_ctas() {
   return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
 }
 
-}  // namespace
+}  // namespace in_handover
 
-DEFECTS_SUBJECT(LaneHandover, lane_handover, run_lanes)
-DEFECTS_SUBJECT(Handover, handover, run_ctas)
+DEFECTS_SUBJECT(LaneHandover, lane_handover, in_handover::run_lanes)
+DEFECTS_SUBJECT(Handover, handover, in_handover::run_ctas)
 
 }  // namespace defects

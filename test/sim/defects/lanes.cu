@@ -3,7 +3,7 @@
 #include "sim/defects/host.h"
 
 namespace defects {
-namespace {
+namespace in_lanes {
 
 template <Lanes d>
 __global__ void lanes_kernel(uint32_t* out) {
@@ -30,8 +30,8 @@ Outcome run() {
   });
 }
 
-}  // namespace
+}  // namespace in_lanes
 
-DEFECTS_SUBJECT(Lanes, lanes, run)
+DEFECTS_SUBJECT(Lanes, lanes, in_lanes::run)
 
 }  // namespace defects

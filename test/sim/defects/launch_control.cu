@@ -12,7 +12,7 @@
 #include "sim/defects/host.h"
 
 namespace defects {
-namespace {
+namespace in_launch_control {
 
 constexpr int kTiles = 7, kWords = 64, kStages = 2;
 constexpr uint32_t kResponseBytes = 16;
@@ -94,8 +94,8 @@ Outcome run() {
   return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
 }
 
-}  // namespace
+}  // namespace in_launch_control
 
-DEFECTS_SUBJECT(Persistent, persistent, run)
+DEFECTS_SUBJECT(Persistent, persistent, in_launch_control::run)
 
 }  // namespace defects

@@ -5,7 +5,7 @@
 #include "sim/defects/host.h"
 
 namespace defects {
-namespace {
+namespace in_pair {
 
 constexpr int kRows = 128, kColumns = 16, kTiles = 2, kBlocks = 2, kStages = 2;
 constexpr uint32_t kShape = 1 << 7 | 1 << 10 | (kColumns >> 3) << 17 | (2 * kRows >> 7) << 27;
@@ -154,8 +154,8 @@ Outcome run() {
   });
 }
 
-}  // namespace
+}  // namespace in_pair
 
-DEFECTS_SUBJECT(Pair, pair, run)
+DEFECTS_SUBJECT(Pair, pair, in_pair::run)
 
 }  // namespace defects

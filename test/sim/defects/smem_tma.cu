@@ -8,7 +8,7 @@
 #include "sim/defects/host.h"
 
 namespace defects {
-namespace {
+namespace in_smem_tma {
 
 constexpr int kStages = 2, kBlocks = 6, kWords = 64;
 
@@ -75,8 +75,8 @@ Outcome run() {
   return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
 }
 
-}  // namespace
+}  // namespace in_smem_tma
 
-DEFECTS_SUBJECT(Ring, ring, run)
+DEFECTS_SUBJECT(Ring, ring, in_smem_tma::run)
 
 }  // namespace defects

@@ -6,7 +6,7 @@
 #include "sim/defects/host.h"
 
 namespace defects {
-namespace {
+namespace in_tensor_map {
 
 constexpr int kWidth = 64, kRows = 12, kBoxRows = 8, kBoxBytes = kWidth * kBoxRows, kBoxes = 2;
 constexpr uint32_t kPattern = 8 * kWidth;
@@ -177,10 +177,10 @@ Outcome run() {
   }
 }
 
-}  // namespace
+}  // namespace in_tensor_map
 
-DEFECTS_SUBJECT(Map, tensor_map, run)
-DEFECTS_SUBJECT(Handed, handed_map, run_handed)
-DEFECTS_SUBJECT(Window, dynamic_window, run_window)
+DEFECTS_SUBJECT(Map, tensor_map, in_tensor_map::run)
+DEFECTS_SUBJECT(Handed, handed_map, in_tensor_map::run_handed)
+DEFECTS_SUBJECT(Window, dynamic_window, in_tensor_map::run_window)
 
 }  // namespace defects

@@ -5,7 +5,7 @@
 #include "sim/defects/host.h"
 
 namespace defects {
-namespace {
+namespace in_tensor_memory {
 
 constexpr int kRows = 128, kColumns = 8, kTiles = 3, kBlocks = 2, kSteps = 2, kStages = 2;
 constexpr uint32_t kShape = 1 << 7 | 1 << 10 | (kColumns >> 3) << 17 | (kRows >> 7) << 27;
@@ -238,9 +238,9 @@ Outcome run_scales() {
   return outcome(out, [](size_t) { return 64.0f * 3; });
 }
 
-}  // namespace
+}  // namespace in_tensor_memory
 
-DEFECTS_SUBJECT(Gemm, gemm, run_gemm)
-DEFECTS_SUBJECT(Scales, stored_scales, run_scales)
+DEFECTS_SUBJECT(Gemm, gemm, in_tensor_memory::run_gemm)
+DEFECTS_SUBJECT(Scales, stored_scales, in_tensor_memory::run_scales)
 
 }  // namespace defects

@@ -6,7 +6,7 @@
 #include "sim/defects/host.h"
 
 namespace defects {
-namespace {
+namespace in_tma_store {
 
 constexpr int kTiles = 2, kWords = 64;
 
@@ -62,8 +62,8 @@ Outcome run() {
   return outcome(kReader ? out : tiles, [](size_t i) { return uint32_t(1000 + i); });
 }
 
-}  // namespace
+}  // namespace in_tma_store
 
-DEFECTS_SUBJECT(Store, tma_store, run)
+DEFECTS_SUBJECT(Store, tma_store, in_tma_store::run)
 
 }  // namespace defects
