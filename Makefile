@@ -94,11 +94,11 @@ test: configure       ## build everything and run every test
 
 test-h100: configure  ## the kernels for compute capability 9.0 on the simulated H100: part of it is in make test
 	@cmake --build $(BUILD) -j $(JOBS) --target kernel_test
-	@SIM_MACHINE=h100 $(BUILD)/kernel_test -f test/kernel/on_h100.txt -d yes
+	@DUALGEMM_TEST_ALL=1 SIM_MACHINE=h100 $(BUILD)/kernel_test -f test/kernel/on_h100.txt -d yes
 
 test-gpu: configure   ## the tests of the kernels that need no simulator, on this machine's GPU
 	@cmake --build $(BUILD) -j $(JOBS) --target kernel_test_gpu
-	@test/on_gpu.sh $(BUILD) $(BUILD)/kernel_test_gpu $(or $(ARGS),"~[.]~[simulated]")
+	@test/on_gpu.sh $(BUILD) $(BUILD)/kernel_test_gpu $(or $(ARGS),"~[.]~[simulated],[.full]")
 
 mutation: configure   ## plant bugs in the shipping kernel: which of them does the simulator catch and name?
 	@cmake --build $(BUILD) -j $(JOBS) --target mutation defects_test conformance_test
@@ -118,9 +118,9 @@ fuzz: configure       ## ten million inputs for the host side, one for the simul
 	@test/fuzz/run.sh $(BUILD)/fuzz_readers $(JOBS) -runs=$$((1000000 / $(JOBS))) -max_len=65536 \
 	  -seed_inputs=$(BUILD)/test/fuzz/readers/program.fatbin,$$(echo test/fuzz/readers/seeds/*.ptx | tr ' ' ,)
 
-cube: configure       ## every combination of what a launch may ask for, every instance with edges, judged
+cube: configure       ## every combination of what a launch may ask for, every instance with edges, all test lists
 	@cmake --build $(BUILD) -j $(JOBS) --target kernel_test cudart_sim cuda_sim
-	@LD_LIBRARY_PATH=$(BUILD)/sim $(BUILD)/kernel_test "[.cube]"
+	@DUALGEMM_TEST_ALL=1 LD_LIBRARY_PATH=$(BUILD)/sim $(BUILD)/kernel_test "[.cube],[.full],~[.]"
 
 bench: configure      ## verify, then measure, beside cuBLASLt; without such a GPU, what the cost model expects
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim

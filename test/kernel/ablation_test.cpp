@@ -19,6 +19,8 @@
 #include "support/catch.hpp"
 #include "support/compare.h"
 #include "support/device_problem.h"
+#include "support/expected.h"
+#include "support/thorough.h"
 
 using namespace dualgemm_test;
 
@@ -186,7 +188,7 @@ TEST_CASE("every ablation gives the reference's result", "[kernel]") {
                       p.alpha2, plan.tile.split_k);
         check_activation(out);
       } else {
-        const Comparison result = compare(out.c, p.reference());
+        const Comparison result = compare(out.c, expected(p, {}, out.c.split_k)->c);
         INFO(result.first);
         CHECK(result.mismatches == 0);
       }
@@ -194,16 +196,16 @@ TEST_CASE("every ablation gives the reference's result", "[kernel]") {
   }
 }
 
-TEST_CASE("no ablation breaks a rule of the machine, in any of four schedules", "[kernel]") {
+TEST_CASE("no ablation breaks a rule of the machine, in schedules of four kinds", "[kernel]") {
   const bool hopper = on_hopper();
   int turn = 0;
   for (const Built& way : ways()) {
     ++turn;
     DYNAMIC_SECTION(way.instance->name) {
       const Problem p = problem_of(*way.instance, 3, 2);
-      // On Hopper, where there are many tiles, each has one of the schedules.
+      // Each has two of the schedules; on Hopper, where there are many tiles, one.
       for (int i = 0; i < 4; ++i) {
-        if (hopper && i != turn % 4) continue;
+        if (hopper ? i != turn % 4 : !thorough() && i % 2 != turn % 2) continue;
         const char* const mode = std::array{"default", "late", "reverse", "random"}[i];
         sim::JudgeOptions options;
         options.mode = mode;

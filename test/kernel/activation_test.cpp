@@ -8,6 +8,7 @@
 
 #include "kernel/extras.h"
 #include "ref/formats.h"
+#include "support/thorough.h"
 
 using namespace dualgemm_test;
 
@@ -179,6 +180,8 @@ TEST_CASE("every activation: the library chooses an instance for a problem, a ba
                              make_masked(Data::kFullRange, {9, 130, 0}, 144, 272, 11)};
   for (const dualgemm_activation_t activation : kActivations)
     for (size_t i = 0; i < std::size(sets); ++i) {
+      // Each activation meets half of the sets, each set half of the activations.
+      if (!thorough() && (static_cast<size_t>(activation) + i) % 2 == 0) continue;
       SetOptions options;
       options.activation = activation;
       options.dtype = kOutputs[(static_cast<size_t>(activation) + i) % std::size(kOutputs)];

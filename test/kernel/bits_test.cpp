@@ -21,6 +21,7 @@
 
 #include "kernel/grouped.h"
 #include "support/extras.h"
+#include "support/thorough.h"
 
 using namespace dualgemm_test;
 
@@ -174,16 +175,23 @@ std::string record_path() {
   return std::string(BITS_DIRECTORY "/") + (record_is_of_a_gpu() ? "sm90" : "sm100") + ".txt";
 }
 
-bool simulated() {
-  dualgemm_device_t device;
-  dualgemm_device_init(&device);
-  REQUIRE(dualgemm_current_device(&device) == DUALGEMM_STATUS_SUCCESS);
-  return std::string(device.name).find("simulated") != std::string::npos;
-}
-
 // The lines of a SwiGLU come from a GPU where the simulator rounds ex2 and rcp in another way.
 bool comparable(const NamedInstance& instance) {
   return instance.info.products == 1 || !record_is_of_a_gpu() || !simulated();
+}
+
+// Returns the cases that there is time for. A launch with PDL or with pitches differs from the plain one
+// in its loads and stores, and an instance for BF16 from that for FP16 in one conversion.
+std::vector<Case> some_cases_of(const NamedInstance& instance) {
+  std::vector<Case> cases = cases_of(instance);
+  if (thorough()) return cases;
+  const bool bf16 = instance.dtype == DUALGEMM_DTYPE_BF16;
+  size_t turn = static_cast<size_t>(instance.id);
+  std::erase_if(cases, [&](const Case& c) {
+    const bool way = c.options.flags != 0 || c.options.gap != 0;
+    return (way || bf16) && ++turn % 4 != 0;
+  });
+  return cases;
 }
 
 // Maps "instance case" to its hash. A line that says something else, or says it twice, is an error of its
@@ -215,7 +223,7 @@ TEST_CASE("every instance writes the bits on record", "[bits]") {
       continue;
     }
     ++compared[instance.info.products - 1];
-    for (const Case& c : cases_of(instance)) {
+    for (const Case& c : some_cases_of(instance)) {
       INFO(key(instance, c));
       const auto line = recorded.find(key(instance, c));
       if (line == recorded.end()) FAIL_CHECK("not on record");

@@ -11,6 +11,7 @@
 #include "kernel/instance.h"
 #include "kernel/judged.h"
 #include "ref/formats.h"
+#include "support/thorough.h"
 
 using namespace dualgemm_test;
 
@@ -73,7 +74,7 @@ TEST_CASE("fp32 has columns in steps of 4 and fp8 in steps of 8, with every tile
 
 TEST_CASE("the general epilogue with its defaults gives the bits of the plain one", "[general]") {
   for (const bool grouped : {false, true})
-    for (const NamedInstance& plain : grouped ? grouped_instances() : dense_instances()) {
+    for (const NamedInstance& plain : all_or_in_turn(grouped ? grouped_instances() : dense_instances())) {
       INFO(plain.name);
       const NamedInstance general = general_instance(general_tile(tile_of(plain)), plain.dtype);
       const int32_t m = plain.info.tile_m + 1, n = plain.info.tile_n + 8, k = 2 * plain.info.tile_k;
@@ -120,7 +121,7 @@ TEST_CASE("what the general epilogue takes and gives is that of each problem of 
           "[general][batch]") {
   for (const NamedInstance& instance : general_instances_in_turn(false)) {
     DYNAMIC_SECTION(instance.name) {
-      for (const int32_t gap : {0, 2}) {
+      for (const int32_t gap : all_or<int32_t>({0, 2}, {2})) {
         SetOptions options = asking_for_all(instance);
         options.gap = gap;
         ProblemSet set = make_batch(Data::kFullRange, 3, 33, 80, 272, 4, Alphas::kOwn);
@@ -150,7 +151,7 @@ TEST_CASE("what the general epilogue takes and gives is that of each group", "[g
 
 TEST_CASE("of 1,024 groups an eighth has rows and everything of its own", "[general][grouped]") {
   size_t turn = 0;  // instances have the modes in turn
-  for (const NamedInstance& instance : general_instances_in_turn(true)) {
+  for (const NamedInstance& instance : all_or_every(2, 0, general_instances_in_turn(true))) {
     const dualgemm_group_mode_t mode = kGroupModes[turn++ % std::size(kGroupModes)];
     DYNAMIC_SECTION(instance.name << " " << text(mode)) {
       std::vector<int32_t> rows(DUALGEMM_MAX_GROUPS, 0);
@@ -211,8 +212,10 @@ TEST_CASE("nothing is found where the general epilogue follows a kernel that wri
 
 TEST_CASE("a general launch gives the same bits and the same largest magnitude under every schedule",
           "[general][schedule]") {
+  size_t turn = 0;  // tiles have two of the schedules in turn
   for (const bool grouped : {false, true})
     for (const NamedInstance& instance : general_instances_in_turn(grouped)) {
+      ++turn;
       DYNAMIC_SECTION(instance.name) {
         const SetOptions options = asking_for_all(instance);
         ProblemSet set = grouped ? make_masked(Data::kFullRange, {70, 0, 7}, 144, 272, 50)
@@ -223,7 +226,8 @@ TEST_CASE("a general launch gives the same bits and the same largest magnitude u
         device.launch(nullptr);
         const std::vector<Output> expected = device.download();
         const float amax = device.amax();
-        for (const char* mode : {"late", "reverse", "random", "strict-tensor"}) {
+        for (const char* mode :
+             all_or_every<const char*>(2, turn, {"late", "reverse", "random", "strict-tensor"})) {
           INFO(mode);
           const Scheduled scheduled(mode, 52);
           device.poison();
@@ -290,12 +294,13 @@ TEST_CASE("the largest magnitude is raised, never lowered, and NaN where any res
   for (const dualgemm_dtype_t dtype : kOutputs) {
     INFO("type " << dtype);
     options.dtype = dtype;
-    const ref::DualGemm expected = reference(p, options);
     const auto raised_from = [&](float before) {
       options.amax_before = before;
       DeviceProblem device(p, options);
       device.launch(nullptr);
-      CHECK(may_be_amax(device.amax(), {expected}, device.download().split_k, before));
+      const int32_t split_k = device.download().split_k;
+      const auto all = expected(p, options, split_k);
+      CHECK(may_be_amax(device.amax(), {&all->c}, split_k, before));
       return device.amax();
     };
     const float amax = raised_from(0);
@@ -387,11 +392,9 @@ TEST_CASE("the activation is as near as stated to that of the kernel's own gate 
 TEST_CASE("the exact activation is that of every type, batch and group, and other bits than the usual one",
           "[general]") {
   const auto exact_and_usual = [](const ProblemSet& set, SetOptions options) {
-    check_launch(set, options);
-    const std::vector<Output> usual = run(set, options);
+    const std::vector<Output> usual = check_launch(set, options);
     options.flags = DUALGEMM_FLAG_EXACT_ACT;
-    check_launch(set, options);
-    return run(set, options) != usual;
+    return check_launch(set, options) != usual;
   };
   for (const dualgemm_activation_t activation : kActivations) {
     INFO("activation " << activation);

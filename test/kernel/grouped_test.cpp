@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "support/rng.h"
+#include "support/thorough.h"
 
 using namespace dualgemm_test;
 
@@ -33,12 +34,12 @@ std::vector<int32_t> sizes_around(int32_t tile_m) {
 }  // namespace
 
 TEST_CASE("groups of any size give the bits of a dense launch of each", "[grouped]") {
-  for (const NamedInstance& instance : grouped_instances()) {
+  for (const NamedInstance& instance : all_or_in_turn(grouped_instances())) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
       DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         const SetOptions options = use(instance);
         const std::vector<int32_t> around = sizes_around(instance.info.tile_m);
-        for (int32_t spare : {0, 9})
+        for (int32_t spare : all_or<int32_t>({0, 9}, {mode == DUALGEMM_GROUP_MASKED ? 9 : 0}))
           check_set(make_groups(mode, Data::kFullRange, around, instance.info.tile_n + 8, 336, 10, spare),
                     options);
         std::vector<int32_t> more_groups_than_rows(150, 0);
@@ -60,11 +61,15 @@ TEST_CASE("groups of any size give the bits of a dense launch of each", "[groupe
 }
 
 TEST_CASE("every k gives the reference's result in groups", "[grouped]") {
-  for (const NamedInstance& instance : grouped_instances()) {
+  size_t turn =
+      0;  // K does not know how groups are found: each k has one mode, and with other tiles the other
+  for (const NamedInstance& instance : all_or_in_turn(grouped_instances())) {
+    ++turn;
     for (dualgemm_group_mode_t mode : kGroupModes) {
       DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         const int32_t stages = instance.info.stages, tile_k = instance.info.tile_k;
-        for (int32_t k : {16, 48, 64, 80, 240, 272, 2 * tile_k, 3 * tile_k, (stages + 1) * tile_k}) {
+        for (int32_t k : all_or_every<int32_t>(
+                 2, turn + mode, {16, 48, 64, 80, 240, 272, 2 * tile_k, 3 * tile_k, (stages + 1) * tile_k})) {
           INFO("k " << k);
           const ProblemSet set = make_groups(mode, Data::kFullRange, {40, 0, 3, 129}, 136, k, 20 + k);
           check_values(set, run(set, SetOptions(use(instance))));
@@ -75,7 +80,7 @@ TEST_CASE("every k gives the reference's result in groups", "[grouped]") {
 }
 
 TEST_CASE("groups without any row write nothing", "[grouped]") {
-  for (const NamedInstance& instance : grouped_instances()) {
+  for (const NamedInstance& instance : all_or_in_turn(grouped_instances())) {
     DYNAMIC_SECTION(instance.name) {
       for (int32_t groups : {1, 3, 200}) {
         const std::vector<int32_t> none(groups, 0);
@@ -91,7 +96,7 @@ TEST_CASE("groups without any row write nothing", "[grouped]") {
 }
 
 TEST_CASE("rows in front of the first group and behind the last belong to nobody", "[grouped]") {
-  for (const NamedInstance& instance : grouped_instances()) {
+  for (const NamedInstance& instance : all_or_in_turn(grouped_instances())) {
     DYNAMIC_SECTION(instance.name) {
       SetOptions options = use(instance);
       options.ldc_padding = 16;
@@ -101,7 +106,7 @@ TEST_CASE("rows in front of the first group and behind the last belong to nobody
 }
 
 TEST_CASE("weights and scale factors of groups stand where their strides say", "[grouped]") {
-  for (const NamedInstance& instance : grouped_instances()) {
+  for (const NamedInstance& instance : all_or_in_turn(grouped_instances())) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
       DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         SetOptions options = use(instance);
@@ -116,7 +121,7 @@ TEST_CASE("weights and scale factors of groups stand where their strides say", "
 
 TEST_CASE("groups share the alphas or have their own", "[grouped]") {
   const std::vector<int32_t> rows = {9, 70, 0, 33};
-  for (const NamedInstance& instance : grouped_instances()) {
+  for (const NamedInstance& instance : all_or_in_turn(grouped_instances())) {
     DYNAMIC_SECTION(instance.name) {
       for (bool on_device : {false, true}) {
         SetOptions options = use(instance);
@@ -132,7 +137,7 @@ TEST_CASE("groups share the alphas or have their own", "[grouped]") {
 
 TEST_CASE("a CTA that computes tiles of several groups gives the bits of one that computes one",
           "[grouped]") {
-  for (const NamedInstance& instance : grouped_instances()) {
+  for (const NamedInstance& instance : all_or_in_turn(grouped_instances())) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
       DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         const int32_t tile_m = instance.info.tile_m;
@@ -171,7 +176,7 @@ TEST_CASE("hundreds of experts with a few rows each", "[grouped]") {
 }
 
 TEST_CASE("all rows in one of many groups", "[grouped]") {
-  for (const NamedInstance& instance : grouped_instances()) {
+  for (const NamedInstance& instance : all_or_in_turn(grouped_instances())) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
       DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         for (size_t full : {0, 31, 63}) {
@@ -230,16 +235,19 @@ TEST_CASE("row counts outside the capacity are clamped", "[grouped]") {
 
 TEST_CASE("each input of one group matters there and nowhere else", "[grouped]") {
   const std::vector<int32_t> rows = {20, 0, 70, 41};
+  size_t turn = 0;  // each input is changed in one group, and by other tiles in another
   for (const NamedInstance& instance : grouped_instances()) {
     if (instance.dtype != DUALGEMM_DTYPE_FP16) continue;
     for (dualgemm_group_mode_t mode : kGroupModes) {
+      ++turn;
       DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         const ProblemSet set = make_groups(mode, Data::kIntegers, rows, 72, 320, 95, 4);
         const SetOptions options = use(instance);
         const std::vector<Output> before = run(set, options);
-        for (size_t changed : {0, 2, 3}) {
-          for (auto bytes :
-               {&Problem::a, &Problem::b1, &Problem::b2, &Problem::sfa, &Problem::sfb1, &Problem::sfb2}) {
+        size_t input = turn;
+        for (auto bytes :
+             {&Problem::a, &Problem::b1, &Problem::b2, &Problem::sfa, &Problem::sfb1, &Problem::sfb2}) {
+          for (const size_t changed : all_or_every<size_t>(3, input++, {0, 2, 3})) {
             ProblemSet other = set;
             const bool scales = bytes == &Problem::sfa || bytes == &Problem::sfb1 || bytes == &Problem::sfb2;
             for (uint8_t& byte : other.problems[changed].*bytes)

@@ -11,6 +11,7 @@
 #include "kernel/extras.h"
 #include "kernel/judged.h"
 #include "ref/formats.h"
+#include "support/thorough.h"
 
 using namespace dualgemm_test;
 
@@ -75,13 +76,15 @@ void check_quantised(const ProblemSet& set, const SetOptions& options, const Nam
 }  // namespace
 
 TEST_CASE("an NVFP4 output is the quantised fp32 output, for rows and columns around every edge", "[nvfp4]") {
-  const int32_t rows[] = {1, 2, 7, 15, 17, 31, 33, 63, 65, 127, 128, 129, 255, 257, 513, 1025};
+  const std::vector<int32_t> rows =
+      all_or<int32_t>({1, 2, 7, 15, 17, 31, 33, 63, 65, 127, 128, 129, 255, 257, 513, 1025},
+                      {1, 15, 17, 31, 33, 63, 65, 127, 128, 129, 257});
   const int32_t columns[] = {16, 80, 176, 208, 352};
   const std::vector<NamedInstance> instances = nvfp4_instances(false);
   // Every tile meets every number of rows, once, with the columns in turn.
   for (size_t tile = 0; tile < instances.size(); ++tile) {
     DYNAMIC_SECTION(instances[tile].name) {
-      for (size_t i = 0; i < std::size(rows); ++i) {
+      for (size_t i = 0; i < rows.size(); ++i) {
         SetOptions options = use(instances[tile]);
         options.ldc_padding = i % 2 * 32;
         const int32_t n = columns[(tile + i) % std::size(columns)];
@@ -113,12 +116,15 @@ TEST_CASE("NVFP4: every tile, with every split of K, whole and ragged, its tiles
 
 TEST_CASE("NVFP4: a batch, with factors at their stride and an encode scale each, on host and device",
           "[nvfp4][batch]") {
+  const int32_t problems = thorough() ? 3 : 2;
+  size_t turn = 0;  // tiles have the gaps in turn
   for (const NamedInstance& instance : nvfp4_instances(false)) {
+    ++turn;
     DYNAMIC_SECTION(instance.name) {
-      for (const int32_t gap : {0, 3}) {
+      for (const int32_t gap : all_or_every<int32_t>(2, turn, {0, 3})) {
         SetOptions options = use(instance);
         options.gap = gap;
-        ProblemSet set = make_batch(Data::kFullRange, 3, 130, 176, 64, 4 + gap, Alphas::kOwn);
+        ProblemSet set = make_batch(Data::kFullRange, problems, 130, 176, 64, 4 + gap, Alphas::kOwn);
         give_encode(set, DUALGEMM_DTYPE_NVFP4);  // one each, so on the device
         check_quantised(set, options, instance);
         for (Problem& p : set.problems) p.encode = 7;
@@ -128,19 +134,22 @@ TEST_CASE("NVFP4: a batch, with factors at their stride and an encode scale each
           from[on_device] = run(set, options);
         }
         CHECK((from[0] == from[1]));
-        for (size_t i = 0; i < 3; ++i) check(from[0][i], set.problems[i], options);
+        for (size_t i = 0; i < from[0].size(); ++i) check(from[0][i], set.problems[i], options);
       }
     }
   }
 }
 
 TEST_CASE("NVFP4: each group's factors begin at a block of 128 rows of its own", "[nvfp4][grouped]") {
+  size_t turn = 0;  // a tile has two of the lists in one mode, and the next tile in the other
   for (const NamedInstance& instance : nvfp4_instances(true)) {
     for (const dualgemm_group_mode_t mode : kGroupModes) {
+      ++turn;
       DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         const int32_t m = instance.info.tile_m;
-        for (const std::vector<int32_t>& rows :
-             {std::vector<int32_t>{0, 1, 128, 0, 129, 17, 0}, {257, 3, m - 1, m + 1}, {0, 0, 0}, {5, 300}}) {
+        const std::vector<std::vector<int32_t>> lists = {
+            {0, 1, 128, 0, 129, 17, 0}, {257, 3, m - 1, m + 1}, {0, 0, 0}, {5, 300}};
+        for (const std::vector<int32_t>& rows : all_or_every<std::vector<int32_t>>(2, turn / 2, lists)) {
           INFO(text(rows));
           SetOptions options = use(instance);
           options.gap = mode == DUALGEMM_GROUP_MASKED && rows.size() == 4 ? 5 : 0;

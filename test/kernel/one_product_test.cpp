@@ -6,6 +6,7 @@
 #include "kernel/extras.h"
 #include "kernel/judged.h"
 #include "ref/formats.h"
+#include "support/thorough.h"
 
 using namespace dualgemm_test;
 
@@ -53,6 +54,8 @@ void check_edges(const NamedInstance& instance) {
   Judged judged;
   int32_t turn = instance.id;
   for (const auto& shape : shapes) {
+    // Depths of the rings are those of the plain instance of the tile.
+    if (!thorough() && info.general != 0 && shape.m == m / 2 + 9) continue;
     INFO("m " << shape.m << ", n " << shape.n << ", k " << shape.k);
     ProblemSet set = make_batch(Data::kFullRange, 1, shape.m, shape.n, shape.k, shape.m + shape.k);
     SetOptions options = use_all_of_one(instance, set, turn++);
@@ -108,7 +111,8 @@ TEST_CASE("one product: nothing is found with any instance", "[.cube][one]") {
 TEST_CASE("one product: every activation and every type of C", "[one][general]") {
   for (const dualgemm_dtype_t dtype : kOutputs)
     for (int32_t activation = 0; activation <= DUALGEMM_LINEAR_ACTIVATION_RELU2; ++activation)
-      for (const uint32_t flags : {0u, static_cast<uint32_t>(DUALGEMM_FLAG_EXACT_ACT)}) {
+      for (const uint32_t flags :
+           all_or_every<uint32_t>(2, static_cast<size_t>(activation + dtype), {0, DUALGEMM_FLAG_EXACT_ACT})) {
         DYNAMIC_SECTION("type " << dtype << ", activation " << activation << ", flags " << flags) {
           ProblemSet set = make_batch(Data::kFullRange, 2, 37, 80, 272, 3 + activation, Alphas::kOwn);
           leave_one_product(set, static_cast<Linear>(activation));
@@ -131,9 +135,8 @@ TEST_CASE("one product: C of an addend in place is that of one elsewhere", "[one
     options.gap = 1;
     const std::vector<Output> elsewhere = run(set, options);
     options.add_in_place = true;
-    const std::vector<Output> in_place = run(set, options);
+    const std::vector<Output> in_place = check_launch(set, options);
     for (size_t i = 0; i < elsewhere.size(); ++i) CHECK((elsewhere[i] == in_place[i]));
-    check_launch(set, options);
   }
 }
 

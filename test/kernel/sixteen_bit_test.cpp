@@ -8,6 +8,7 @@
 #include "kernel/extras.h"
 #include "kernel/judged.h"
 #include "ref/formats.h"
+#include "support/thorough.h"
 
 using namespace dualgemm_test;
 
@@ -143,9 +144,11 @@ TEST_CASE("an A of 16 bits is that of each problem of a batch", "[.h100][a16][ba
 }
 
 TEST_CASE("an A of 16 bits is that of each group", "[.h100][a16][grouped]") {
+  size_t turn = 0;  // tiles have the modes in turn
   for (const bool general : {false, true})
     for (const NamedInstance& instance : in_turn(instances(general, true)))
-      for (const dualgemm_group_mode_t mode : kGroupModes) {
+      for (const dualgemm_group_mode_t mode :
+           all_or_every<dualgemm_group_mode_t>(2, turn++, {DUALGEMM_GROUP_OFFSETS, DUALGEMM_GROUP_MASKED})) {
         DYNAMIC_SECTION(instance.name << " " << text(mode)) {
           const int32_t m = instance.info.tile_m;
           ProblemSet set = make_groups(mode, Data::kFullRange, {0, m + 1, 0, 5, m, 130}, 80, 272, 6, 3);
@@ -161,7 +164,8 @@ TEST_CASE("every output and epilogue takes an A of 16 bits, with the instance th
   for (const dualgemm_dtype_t a_dtype : kTypes)
     for (const dualgemm_dtype_t dtype : kOutputs)
       for (const bool all : {false, true})
-        for (const int32_t m : {3, 70}) {
+        for (const int32_t m :
+             all_or_every<int32_t>(2, static_cast<size_t>(a_dtype + dtype + all), {3, 70})) {
           INFO("a_dtype " << a_dtype << ", c_dtype " << dtype << ", m " << m);
           ProblemSet set = make_batch(Data::kFullRange, 1, m, 144, 272, 8);
           if (all) give_all(set, extras().back(), 9);

@@ -17,6 +17,7 @@
 #include "mutation/preceding.h"
 #include "sim/check/finding.h"
 #include "support/device_problem.h"
+#include "support/expected.h"
 
 namespace mutation {
 
@@ -98,8 +99,7 @@ class Bench {
   std::vector<std::string> launched_;  // the kernels of a launch, by their names
   Shape shape_{};
   dualgemm_test::ProblemSet set_;
-  std::vector<ref::DualGemm> expected_;
-  std::vector<ref::Matrix> expected_d_[2];
+  std::vector<std::shared_ptr<const dualgemm_test::Expected>> expected_;
   std::unique_ptr<dualgemm_test::DeviceSet> device_;
   PrecedingBuffers preceding_{}, weights_{};
   sim::ptx::Function kernel_;

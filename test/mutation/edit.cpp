@@ -49,21 +49,20 @@ void compute(Function& function, size_t at, Operand& operand, const std::string&
   insert(function, at, std::move(step));
 }
 
-void write(const Operand& operand, std::string& out) {
-  out += std::to_string(static_cast<int>(operand.kind)) + "," + std::to_string(operand.reg) + "," +
-         std::to_string(operand.value) + operand.name;
-  for (const Operand& item : operand.items) write(item, out);
+bool same(const Operand& a, const Operand& b) {
+  return a.kind == b.kind && a.reg == b.reg && a.value == b.value && a.name == b.name &&
+         std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), same);
+}
+
+bool same_statement(const Statement& a, const Statement& b) {
+  return a.opcode == b.opcode && a.qualifiers == b.qualifiers && a.guarded == b.guarded &&
+         std::equal(a.operands.begin(), a.operands.end(), b.operands.begin(), b.operands.end(), same);
 }
 
 }  // namespace
 
-std::string listing(const Function& function) {
-  std::string out;
-  for (const Statement& statement : function.body) {
-    out += spelling(statement) + (statement.guarded ? "@" : " ");
-    for (const Operand& operand : statement.operands) write(operand, out);
-  }
-  return out;
+bool same_statements(const Function& a, const Function& b) {
+  return std::equal(a.body.begin(), a.body.end(), b.body.begin(), b.body.end(), same_statement);
 }
 
 std::string spelling(const Statement& statement) {

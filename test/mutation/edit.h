@@ -15,8 +15,8 @@ using sim::ptx::Function;
 using sim::ptx::Operand;
 using sim::ptx::Statement;
 
-// Returns every statement with its operands, as text that differs where the functions do.
-std::string listing(const Function& function);
+// Says whether two functions have the same statements with the same operands.
+bool same_statements(const Function& a, const Function& b);
 
 // Returns for example "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64".
 std::string spelling(const Statement& statement);

@@ -1,5 +1,6 @@
 // mutation_test.cpp -- surgery on PTX keeps the program together; the list of mutants names each once; and
 // one bug of every kind is caught. The whole list is `make mutation`.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -35,17 +36,18 @@ size_t target(const Function& f) {
   return ~size_t(0);
 }
 
-Mutant mutant_named(const Bench& bench, const std::string& id) {
-  for (Mutant& mutant : sweep(bench.kernel(), bench.subject(), Breadth::kAll))
-    if (mutant.id == id) return std::move(mutant);
-  FAIL("no mutant " << id);
-  return {};
+const Mutant& mutant_named(const std::vector<Mutant>& all, const std::string& id) {
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Mutant& mutant) { return mutant.id == id; });
+  if (found == all.end()) FAIL("no mutant " << id);
+  return *found;
 }
 
 // Checks that these mutants are killed with the right diagnosis, and the shipping kernel is clean.
 void check_caught(Bench& bench, const std::vector<const char*>& ids) {
+  const std::vector<Mutant> all = sweep(bench.kernel(), bench.subject(), Breadth::kAll);
   for (const char* id : ids) {
-    const Mutant mutant = mutant_named(bench, id);
+    const Mutant& mutant = mutant_named(all, id);
     const Verdict verdict =
         try_out(bench, mutant, expectation_of(mutant, bench.rings_of(mutant.ptx_line)), escalation().size());
     INFO(id << ": " << verdict.report);
@@ -57,9 +59,11 @@ void check_caught(Bench& bench, const std::vector<const char*>& ids) {
 }
 
 // Checks that the bugs planted by hand are killed in the default schedule with the right diagnosis, and the
-// shipping kernel is clean.
-void check_planted(Bench& bench) {
+// shipping kernel is clean. A bug that stands in `settled` has been killed in another instance: the campaign
+// plants it in each.
+void check_planted(Bench& bench, std::set<std::string>& settled) {
   for (const Planted& p : planted_bugs(bench)) {
+    if (!settled.insert(p.bug).second) continue;
     const Verdict verdict = try_out(bench, p.mutant, p.expected, 1);
     INFO(p.mutant.id << ": " << verdict.report);
     CHECK(verdict.diagnosed);
@@ -137,13 +141,15 @@ TEST_CASE("every mutant has a name of its own and changes the kernel", "[mutatio
   std::set<std::string> names;
   const auto all = sweep(bench.kernel(), bench.subject(), Breadth::kAll);
   CHECK(all.size() > least);
-  const std::string shipping = listing(bench.kernel());
+  // A change of nothing would survive the campaign, which makes them all.
+  size_t turn = 0;
   for (const Mutant& mutant : all) {
     CHECK(names.insert(mutant.id).second);
+    if (++turn % 3 != 0) continue;
     Function edited = bench.kernel();
     mutant.edit(edited);
     INFO(mutant.id);
-    CHECK(listing(edited) != shipping);
+    CHECK_FALSE(same_statements(edited, bench.kernel()));
   }
 }
 
@@ -220,7 +226,8 @@ TEST_CASE("one bug of every kind is caught in the epilogue of a general instance
           "delete st.global @ epilogue_role/finish/store/store_floats/store/store_block #1",
           "delete st.global @ epilogue_role/complete_tile/complete_tile/zero_factors #0",
       });
-  check_planted(along_rows);
+  std::set<std::string> settled;
+  check_planted(along_rows, settled);
   Bench down_columns("m64n128k256s4_general_nvfp4");
   check_caught(
       down_columns,
@@ -234,26 +241,29 @@ TEST_CASE("one bug of every kind is caught in the epilogue of a general instance
 // Instances for compute capability 9.0 are those of the simulated H100.
 TEST_CASE("one bug of every kind is caught in a kernel of warps that prepare A", "[.][on_h100]") {
   Bench bench("sm90m8n32k256s2_fp16");
-  check_planted(bench);
+  std::set<std::string> settled;
+  check_planted(bench, settled);
 }
 
 TEST_CASE("bugs of groups, of panels of A, of an A of 16 bits and of passes over A are caught",
           "[.][on_h100]") {
+  std::set<std::string> settled;
   for (const char* instance :
        {"sm90m16n128k256g_fp16", "sm90m128n64k256x_fp16", "sm90m64n64k256_abf16_bf16"}) {
     Bench bench(instance);
-    check_planted(bench);
+    check_planted(bench, settled);
   }
   for (const char* instance : {"sm90m128n64k256xg_fp16", "sm90m64n64k256s2x_afp16_fp16"}) {
     Bench bench(instance, Part::kPass);
-    check_planted(bench);
+    check_planted(bench, settled);
   }
 }
 
-TEST_CASE("a control is clean under every schedule of the campaign", "[mutation]") {
+// The campaign has all schedules for each.
+TEST_CASE("a control is clean under the first schedules of the campaign", "[mutation]") {
   Bench bench("m128n64k256_fp16");
   for (const Mutant& control : controls(bench.kernel(), bench.subject())) {
-    const Verdict verdict = try_out(bench, control, {}, 5);
+    const Verdict verdict = try_out(bench, control, {}, 3);
     INFO(control.id << ": " << verdict.report);
     CHECK_FALSE(verdict.killed());
   }
@@ -274,7 +284,7 @@ TEST_CASE("kernels of every tile are clean under the schedules of a soak, of whi
     for (size_t i = turn++ % turns; i < schedules.size(); i += turns) check(bench, instance, schedules[i]);
   };
   for (const NamedInstance& instance : plain_instances())
-    if (instance.dtype == DUALGEMM_DTYPE_FP16) check_in_turn(instance, 4);  // BF16 differs in one conversion
+    if (instance.dtype == DUALGEMM_DTYPE_FP16) check_in_turn(instance, 6);  // BF16 differs in one conversion
   // A general epilogue is the only part that is not that of a plain instance.
   for (const bool grouped : {false, true})
     for (const NamedInstance& instance : general_instances_in_turn(grouped))

@@ -47,13 +47,22 @@ struct Product {
 struct Matrix {
   int64_t m = 0, n = 0;
   std::vector<double> c;  // [m, n], exact up to double rounding
-  // This [m, n] bounds |kernel - c| before the conversion to the output type, by the slices of K.
+  // This [m, n] bounds |kernel - c| before the conversion to the output type, by the slices of K. It is empty
+  // for slices that were not asked for.
   std::vector<float> error[std::size(kSplits)];
 };
 
 struct DualGemm : Matrix {
   // This is C [m, n], with the sums rounded as tcgen05.mma rounds those of one chain, the rest in double.
+  // It is empty if it was not asked for.
   std::vector<float> tensor_core;
+};
+
+// What a caller asks for beside the exact numbers: the less, the sooner they are there.
+struct Wanted {
+  std::span<const int> splits = kSplits;  // bounds for these numbers of slices
+  bool tensor_core = true;                // what tcgen05.mma gives
+  Matrix *gate = nullptr, *up = nullptr;  // as the activation takes them, unless null
 };
 
 // Returns the place of a number of slices in kSplits. Throws std::invalid_argument when it is not there.
@@ -69,18 +78,13 @@ struct RowsAndColumns {
 Product product(const Operand& a, const Operand& b, int64_t k, TensorCore core = TensorCore::kTcgen05);
 DualGemm dual_gemm(const Operand& a, const Operand& b1, const Operand& b2, int64_t k, float alpha1,
                    float alpha2, const Activation& activation, const RowsAndColumns& terms = {},
-                   TensorCore core = TensorCore::kTcgen05);
+                   TensorCore core = TensorCore::kTcgen05, const Wanted& wanted = {});
 
-// Returns C of one product, f(alpha * A * B^T) and what `terms` and c_add [m, n] say; bias2 is not taken.
+// Returns C of one product, f(alpha * A * B^T) and what `terms` and c_add [m, n] say; bias2 is not taken, and
+// there is no up.
 DualGemm one_product(const Operand& a, const Operand& b, int64_t k, float alpha, const Activation& activation,
                      const RowsAndColumns& terms = {}, std::span<const float> c_add = {},
-                     TensorCore core = TensorCore::kTcgen05);
-
-// Returns one of gate and up as the activation takes it: alpha * A * B^T with the factors of rows and the
-// bias.
-Matrix before_activation(const Operand& a, const Operand& b, int64_t k, float alpha,
-                         std::span<const float> row_scale = {}, std::span<const float> bias = {},
-                         TensorCore core = TensorCore::kTcgen05);
+                     TensorCore core = TensorCore::kTcgen05, const Wanted& wanted = {});
 
 // Bounds |kernel - f(g) h(up)| for a gate and an up that are off by dg and du before they meet their alphas.
 double error_bound(const Activation& activation, double g, double up, double dg, double du);

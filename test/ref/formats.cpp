@@ -1,13 +1,20 @@
 // formats.cpp -- see formats.h. Decoding builds each value from its bit fields; encoding searches the decoded
-// values for the nearest, which is slow and cannot be wrong in the ways a bit trick can.
+// values for the nearest, which cannot be wrong in the ways a bit trick can.
 #include "ref/formats.h"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 namespace ref {
 namespace {
+
+// Returns 2^exponent, which is a normal double.
+double power_of_two(int exponent) {
+  return std::bit_cast<double>(static_cast<uint64_t>(1023 + exponent) << 52);
+}
 
 // Returns the value of sign-exponent-mantissa bits as IEEE 754 lays them out; with `infinities` the top
 // exponent means inf and NaN.
@@ -20,10 +27,10 @@ double decode_float(uint32_t bits, int exponent_bits, int mantissa_bits, bool in
   if (infinities && exponent == (1u << exponent_bits) - 1) {
     magnitude = mantissa ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
   } else if (exponent == 0) {
-    magnitude = std::ldexp(mantissa, 1 - bias - mantissa_bits);
+    magnitude = mantissa * power_of_two(1 - bias - mantissa_bits);
   } else {
     magnitude =
-        std::ldexp(mantissa + (1u << mantissa_bits), static_cast<int>(exponent) - bias - mantissa_bits);
+        (mantissa + (1u << mantissa_bits)) * power_of_two(static_cast<int>(exponent) - bias - mantissa_bits);
   }
   return negative ? -magnitude : magnitude;
 }
@@ -39,11 +46,12 @@ std::array<double, kCount> values_of(float (*decode)(uint8_t)) {
 // Returns the code whose value is nearest to x >= 0; of two equally near the even one.
 template <size_t kCount>
 uint8_t nearest_code(double x, const std::array<double, kCount>& values) {
-  size_t best = 0;
-  for (size_t code = 1; code < kCount; ++code) {
-    const double distance = std::fabs(values[code] - x), best_distance = std::fabs(values[best] - x);
-    if (distance < best_distance || (distance == best_distance && code % 2 == 0)) best = code;
-  }
+  const auto above = static_cast<size_t>(std::lower_bound(values.begin(), values.end(), x) - values.begin());
+  if (above == 0) return 0;
+  const size_t below = above - 1;
+  if (above == kCount) return static_cast<uint8_t>(below);
+  const double to_below = x - values[below], to_above = values[above] - x;
+  const size_t best = to_below < to_above || (to_below == to_above && below % 2 == 0) ? below : above;
   return static_cast<uint8_t>(best);
 }
 

@@ -29,6 +29,7 @@ Comparison compare_contest(const Output& got, const ref::DualGemm& expected);
 
 // Says whether `got` may be the largest magnitude of these results, and of `before`, which stood there; NaN
 // belongs where any result is NaN.
-bool may_be_amax(float got, const std::vector<ref::DualGemm>& expected, int32_t split_k, float before = 0);
+bool may_be_amax(float got, const std::vector<const ref::Matrix*>& expected, int32_t split_k,
+                 float before = 0);
 
 }  // namespace dualgemm_test

@@ -86,11 +86,6 @@ void check_status(dualgemm_status_t status) {
     throw std::runtime_error(std::string(dualgemm_status_name(status)) + ": " + dualgemm_last_error());
 }
 
-ref::DualGemm reference(const Problem& p, const LaunchOptions& options) {
-  const bool exact = (options.flags & DUALGEMM_FLAG_EXACT_ACT) != 0;
-  return p.reference(options.activation, exact ? ref::Arithmetic::kExact : ref::Arithmetic::kFloat);
-}
-
 DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
     : options_(options),
       mode_(set.mode),

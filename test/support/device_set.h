@@ -35,9 +35,6 @@ struct LaunchOptions {
   float amax_before = 0;
 };
 
-// Returns what a launch of p with these options is compared with.
-ref::DualGemm reference(const Problem& p, const LaunchOptions& options);
-
 // A test may ask this of a launch of several problems besides them.
 struct SetOptions : LaunchOptions {
   SetOptions() = default;

@@ -144,21 +144,21 @@ std::vector<uint8_t> Problem::a_of(dualgemm_dtype_t a_dtype) const {
   return {bytes, bytes + 2 * out.size()};
 }
 
-ref::DualGemm Problem::reference(dualgemm_activation_t activation, ref::Arithmetic arithmetic) const {
+ref::DualGemm Problem::reference(dualgemm_activation_t activation, ref::Arithmetic arithmetic,
+                                 const ref::Wanted& wanted) const {
   if (products == 1)
     return ref::one_product(left(), {b1.data(), ldb1 / 2, sfb1.data(), n}, k, alpha1,
                             ref::linear_activation(linear_activation, arithmetic),
-                            {row_scale, bias1, {}, c_row_scale}, c_add, tensor_core());
+                            {row_scale, bias1, {}, c_row_scale}, c_add, tensor_core(), wanted);
   return ref::dual_gemm(left(), {b1.data(), ldb1 / 2, sfb1.data(), n}, {b2.data(), ldb2 / 2, sfb2.data(), n},
                         k, alpha1, alpha2, ref::activation(activation, parameters, arithmetic),
-                        {row_scale, bias1, bias2, c_row_scale}, tensor_core());
+                        {row_scale, bias1, bias2, c_row_scale}, tensor_core(), wanted);
 }
 
 ref::Matrix Problem::reference_d(int side) const {
-  return side == 0 ? ref::before_activation(left(), {b1.data(), ldb1 / 2, sfb1.data(), n}, k, alpha1,
-                                            row_scale, bias1, tensor_core())
-                   : ref::before_activation(left(), {b2.data(), ldb2 / 2, sfb2.data(), n}, k, alpha2,
-                                            row_scale, bias2, tensor_core());
+  ref::Matrix d[2];
+  reference(kDefaultActivation, ref::Arithmetic::kFloat, {ref::kSplits, false, &d[0], &d[1]});
+  return d[side];
 }
 
 Problem with_sixteen_bits(const Problem& p, dualgemm_dtype_t a_dtype, uint64_t seed) {

@@ -37,7 +37,8 @@ struct Problem {
 
   // This is C before its conversion, encode scale left out.
   ref::DualGemm reference(dualgemm_activation_t activation = kDefaultActivation,
-                          ref::Arithmetic arithmetic = ref::Arithmetic::kFloat) const;
+                          ref::Arithmetic arithmetic = ref::Arithmetic::kFloat,
+                          const ref::Wanted& wanted = {}) const;
   // Gate (0) or up (1) as the activation takes it.
   ref::Matrix reference_d(int side) const;
 

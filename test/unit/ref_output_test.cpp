@@ -238,16 +238,16 @@ TEST_CASE("the comparison knows every output type, its encode scale and its fact
 
 TEST_CASE("the largest magnitude may be off by the error of its element", "[ref]") {
   const ref::DualGemm one{{1, 2, {1, -5}, {{0.5f, 0.25f}, {0, 0}, {0, 0}}}, {}};
-  CHECK(may_be_amax(5.25f, {one}, 1));
-  CHECK(may_be_amax(4.75f, {one}, 1));
-  CHECK_FALSE(may_be_amax(4.7f, {one}, 1));
-  CHECK_FALSE(may_be_amax(5.25f, {one}, 2));
-  CHECK(may_be_amax(7, {one}, 1, 7));  // what stood there was larger
-  CHECK_FALSE(may_be_amax(5, {one}, 1, 7));
+  CHECK(may_be_amax(5.25f, {&one}, 1));
+  CHECK(may_be_amax(4.75f, {&one}, 1));
+  CHECK_FALSE(may_be_amax(4.7f, {&one}, 1));
+  CHECK_FALSE(may_be_amax(5.25f, {&one}, 2));
+  CHECK(may_be_amax(7, {&one}, 1, 7));  // what stood there was larger
+  CHECK_FALSE(may_be_amax(5, {&one}, 1, 7));
   ref::DualGemm nan = one;
   nan.c[0] = kNan;
-  CHECK_FALSE(may_be_amax(5, {one, nan}, 1));
-  CHECK(may_be_amax(std::numeric_limits<float>::quiet_NaN(), {one, nan}, 1));
+  CHECK_FALSE(may_be_amax(5, {&one, &nan}, 1));
+  CHECK(may_be_amax(std::numeric_limits<float>::quiet_NaN(), {&one, &nan}, 1));
 }
 
 }  // namespace ref_output_test
