@@ -42,6 +42,8 @@ uint64_t sub(const AluCode& code, const uint64_t* in) {
 }
 template <class F>
 uint64_t mul(const AluCode& code, const uint64_t* in) {
+  if constexpr (std::is_same_v<F, F16>)  // the product is exact in float: 22 bits, 2^-48 and above
+    return finish<F>(code, input<F>(code, in[0]) * input<F>(code, in[1]));
   return finish<F>(code, fma_to_odd_f32(input<F>(code, in[0]), input<F>(code, in[1]), -0.0f));
 }
 template <class F>

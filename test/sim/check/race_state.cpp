@@ -89,7 +89,9 @@ void HostOrder::settle(uint64_t id, Moment moment) {
   const auto at = works_.find(id);
   if (at == works_.end() || (moment != kPassed && !at->second.programmatic)) return;
   auto& settled = at->second.beside[moment];
-  if (!settled) settled = combine(id, at->second, moment);
+  if (settled) return;
+  settled = combine(id, at->second, moment);
+  answers_ = {};
 }
 
 const std::vector<uint64_t>& HostOrder::beside(uint64_t id, Moment moment,
@@ -117,11 +119,13 @@ void HostOrder::add(const HostWork& work) {
       });
     });
   works_[work.id] = std::move(w);
+  answers_ = {};
   settle(work.id, kPassed);
 }
 
 void HostOrder::ran(uint64_t work, const GridConduct& conduct) {
   if (const auto at = works_.find(work); at != works_.end()) at->second.conduct = conduct;
+  answers_ = {};
 }
 
 bool HostOrder::follows_early_launch(uint64_t work) const {
@@ -135,6 +139,13 @@ bool HostOrder::follows_early_launch(uint64_t work) const {
 }
 
 bool HostOrder::before(uint64_t earlier, uint64_t later, bool waited) const {
+  Answer& answer = answers_[earlier % answers_.size()];
+  if (!answer.known || answer.earlier != earlier || answer.later != later || answer.waited != waited)
+    answer = {earlier, later, waited, true, find_before(earlier, later, waited)};
+  return answer.before;
+}
+
+bool HostOrder::find_before(uint64_t earlier, uint64_t later, bool waited) const {
   const auto at = works_.find(later);
   if (at == works_.end() || works_.count(earlier) == 0) return earlier <= later;
   if (earlier >= later) return false;

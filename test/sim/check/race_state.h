@@ -159,7 +159,14 @@ class HostOrder {
   const std::vector<uint64_t>& beside(uint64_t id, Moment moment, std::vector<uint64_t>& room) const;
   static Moment moment_of_predecessor(const Work& predecessor, bool programmatic, Moment moment);
   std::vector<uint64_t> combine(uint64_t id, const Work& work, Moment moment) const;
+  bool find_before(uint64_t earlier, uint64_t later, bool waited) const;
   std::map<uint64_t, Work> works_;
+  // Answers of before() since the works last changed: hardly any two accesses in turn ask anything new.
+  struct Answer {
+    uint64_t earlier = 0, later = 0;
+    bool waited = false, known = false, before = false;
+  };
+  mutable std::array<Answer, 32> answers_;
 };
 
 // What is remembered of one grid.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <sstream>
 #include <string_view>
 
 #include "sim/fault.h"
@@ -232,25 +231,24 @@ static_assert(std::all_of(std::begin(kGroups), std::end(kGroups),
                           [](const Group& group) { return in_a_row(group.name); }),
               "no row of the opcode table names one of the groups");
 
-std::vector<std::string> words(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> out;
-  for (std::string word; in >> word;) out.push_back(word);
+std::vector<std::string_view> words(std::string_view text) {
+  std::vector<std::string_view> out;
+  while (!text.empty()) {
+    out.push_back(text.substr(0, text.find(' ')));
+    text.remove_prefix(std::min(text.size(), out.back().size() + 1));
+  }
   return out;
 }
 
-bool contains(const std::vector<std::string>& list, const std::string& word) {
+bool contains(const std::vector<std::string>& list, std::string_view word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-bool accepted(const std::vector<std::string>& optional, const std::string& qualifier) {
-  for (const std::string& word : optional) {
-    if (word == qualifier) return true;
-    if (word[0] != '@') continue;
-    for (const Group& group : kGroups)
-      if (word == group.name && contains(words(group.members), qualifier)) return true;
-  }
-  return false;
+bool accepted(std::string_view optional, std::string_view qualifier) {
+  if (has_word(optional, qualifier)) return true;
+  return std::any_of(std::begin(kGroups), std::end(kGroups), [&](const Group& group) {
+    return has_word(optional, group.name) && has_word(group.members, qualifier);
+  });
 }
 
 bool fits(char shape, const ptx::Operand& operand) {
@@ -296,19 +294,17 @@ const OpcodeRow* find_row(const ptx::Statement& statement) {
   for (const OpcodeRow& row : kRows) {
     // Most rows have another first letter, and this is asked for every row.
     if (statement.opcode[0] != row.mnemonic[0] || statement.opcode != row.mnemonic) continue;
-    const std::vector<std::string> required = words(row.required);
-    const bool all = std::all_of(required.begin(), required.end(), [&](const std::string& word) {
-      return contains(statement.qualifiers, word);
-    });
+    const std::vector<std::string_view> required = words(row.required);
+    const bool all = std::all_of(required.begin(), required.end(),
+                                 [&](std::string_view word) { return contains(statement.qualifiers, word); });
     if (all && (best == nullptr || required.size() > best_required)) {
       best = &row;
       best_required = required.size();
     }
   }
   if (best == nullptr) return nullptr;
-  const std::vector<std::string> required = words(best->required), optional = words(best->optional);
   for (const std::string& qualifier : statement.qualifiers)
-    if (!contains(required, qualifier) && !accepted(optional, qualifier))
+    if (!has_word(best->required, qualifier) && !accepted(best->optional, qualifier))
       throw Fault(FaultKind::kUnsupported, "qualifier ." + qualifier + " of " + statement.opcode +
                                                " is not supported: " + describe(statement));
   if (!operands_fit(best->operands, statement.operands))

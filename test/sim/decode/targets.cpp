@@ -66,6 +66,7 @@ bool applies(const TargetRule& rule, const ptx::Statement& statement) {
     return std::find(all.begin(), all.end(), qualifier) != all.end();
   };
   if (rule.operands != 0 && rule.operands != statement.operands.size()) return false;
+  if (std::string_view(rule.opcodes).find(statement.opcode) == std::string_view::npos) return false;
   return std::ranges::count(split(rule.opcodes), statement.opcode) != 0 &&
          std::ranges::all_of(split(rule.qualifiers), has_qualifier);
 }

@@ -15,7 +15,8 @@
 // For tcgen05 all of this is assumed, and for tf32 that one sum covers the 8 products of an instruction.
 //
 // The tile version works on 16 columns at a time. A product is below 2^(E+2), so in units of 2^(E-25) it has
-// at most 27 bits: truncation is the conversion to int32, and 16 terms of 27 bits add up in one.
+// at most 27 bits: truncation is the conversion to int32, and 16 terms of 27 bits add up in one. Where the
+// exponents of a row, of a block of columns and of C show that nothing is cut, double adds the terms exactly.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -65,34 +66,114 @@ constexpr int kBlock = 16;
 constexpr int kDepth = kDenseTileDepth;
 constexpr int kNever = -10000;  // the exponent of a product that is zero, far below every other
 
+// Summarises a row of A or a block of columns of B.
+struct ExponentRange {
+  int high = kNever;  // largest exponent of an element that is not zero
+  int low = -kNever;  // smallest exponent of a bit that is set in an element
+};
+
+// A row of A, or a column of B, taken apart. Elements that are not finite count as zero here.
+struct Elements {
+  float value[kDepth];
+  int32_t exponent[kDepth];  // kNever where the element is zero
+  ExponentRange range;
+  bool finite;
+};
+
+// The loop has no branches, so that it is compiled for all elements at once.
+SIM_INLINE void take_apart(const float* from, int least, Elements& out) {
+  int32_t last[kDepth], infinite[kDepth];
+  for (int i = 0; i < kDepth; ++i) {
+    const int bits = std::bit_cast<int>(from[i]), biased = bits >> 23 & 0xFF;
+    const int exponent = std::max(biased, 1) - 127;
+    const int significand = (bits & 0x7FFFFF) | (biased != 0 ? 0x800000 : 0);
+    infinite[i] = biased == 0xFF;
+    const bool zero = (significand == 0) | (biased == 0xFF);
+    // The exponent of the lowest bit, as a float, is its place.
+    const int place = (std::bit_cast<int>(static_cast<float>(significand & -significand)) >> 23) - 127;
+    last[i] = zero ? -kNever : exponent - 23 + place;
+    out.value[i] = std::bit_cast<float>(biased == 0xFF ? 0 : bits);
+    out.exponent[i] = zero ? kNever : std::max(exponent, least);
+  }
+  int high = kNever, low = -kNever, finite = 1;
+  for (int i = 0; i < kDepth; ++i) {
+    high = std::max(high, out.exponent[i]);
+    low = std::min(low, last[i]);
+    finite &= 1 - infinite[i];
+  }
+  out.range = {high, low};
+  out.finite = finite != 0;
+}
+
 struct alignas(64) ColumnBlock {
   double b[kDepth][kBlock];
   int32_t exponent[kDepth][kBlock];
+  ExponentRange range;
 };
 
-constexpr int kLanes = 4;
-typedef float F __attribute__((vector_size(4 * kLanes)));
-typedef int32_t I __attribute__((vector_size(4 * kLanes)));
-typedef int64_t L __attribute__((vector_size(8 * kLanes)));
-typedef double D __attribute__((vector_size(8 * kLanes)));
+template <int kLanes>
+struct Vec {
+  typedef float F __attribute__((vector_size(4 * kLanes)));
+  typedef int32_t I __attribute__((vector_size(4 * kLanes)));
+  typedef int64_t L __attribute__((vector_size(8 * kLanes)));
+  typedef double D __attribute__((vector_size(8 * kLanes)));
+};
 
 template <class T>
 SIM_INLINE void load(T& vector, const void* from) {
   std::memcpy(&vector, from, sizeof vector);
 }
 
+template <class D, class L, class I>
 SIM_INLINE void power_of_two(D& out, const I& exponent) {
   out = (D)(__builtin_convertvector(exponent + 1023, L) << 52);
 }
 
+// Stores sums as they are and rounded toward zero to float. Lanes of `abnormal` become negative where a sum is
+// neither zero nor in the normal range of float. (A comparison of vectors of 64 bytes would be compiled lane
+// by lane.)
+template <int kLanes>
+SIM_INLINE void round_sums(const typename Vec<kLanes>::D& sum, double* sums, float* out,
+                           typename Vec<kLanes>::L& abnormal) {
+  using V = Vec<kLanes>;
+  const typename V::L magnitude = (typename V::L)sum & std::numeric_limits<int64_t>::max();
+  abnormal |=
+      ((magnitude - std::bit_cast<int64_t>(0x1p-126)) | (std::bit_cast<int64_t>(0x1p128) - 1 - magnitude)) &
+      ~(magnitude - 1);
+  // Clearing the bits that float has no room for rounds toward zero.
+  const typename V::D cut = (typename V::D)((typename V::L)sum & ~((int64_t{1} << 29) - 1));
+  const typename V::F result = __builtin_convertvector(cut, typename V::F);
+  std::memcpy(sums, &sum, sizeof sum);
+  std::memcpy(out, &result, sizeof result);
+}
+
+// Returns the bits that any lane has.
+template <class Vector>
+SIM_INLINE int64_t all_bits(const Vector& vector) {
+  int64_t lanes[sizeof vector / sizeof(int64_t)], all = 0;
+  std::memcpy(lanes, &vector, sizeof lanes);
+  for (const int64_t lane : lanes) all |= lane;
+  return all;
+}
+
+struct RowOfA {
+  const double* a;
+  const int32_t* exponent;
+  ExponentRange range;
+};
+
 // Computes one row of 16 finite outputs. A result outside the normal range of float is left to the caller,
 // who is told by the return value.
-SIM_INLINE bool row_of_block(const double* a, const int32_t* exponent_a, const ColumnBlock& block,
-                             const float* c, double* sums, float* out) {
-  L abnormal = {};
+template <int kLanes>
+SIM_INLINE bool row_of_block(const RowOfA& row, const ColumnBlock& block, const float* c, double* sums,
+                             float* out) {
+  using V = Vec<kLanes>;
+  using D = typename V::D;
+  using I = typename V::I;
+  typename V::L abnormal = {};
   for (int n = 0; n < kBlock; n += kLanes) {
     I top, c_bits, terms = {};
-    F c32;
+    typename V::F c32;
     load(c_bits, c + n);
     load(c32, c + n);
     top = c_bits >> 23 & 0xFF;
@@ -101,31 +182,55 @@ SIM_INLINE bool row_of_block(const double* a, const int32_t* exponent_a, const C
     for (int k = 0; k < kDepth; ++k) {
       I exponent;
       load(exponent, &block.exponent[k][n]);
-      exponent += exponent_a[k];
+      exponent += row.exponent[k];
       top = top > exponent ? top : exponent;
     }
     D scale, unit;
-    power_of_two(scale, kFraction - top);
-    power_of_two(unit, top - kFraction);
+    power_of_two<D, typename V::L>(scale, kFraction - top);
+    power_of_two<D, typename V::L>(unit, top - kFraction);
     for (int k = 0; k < kDepth; ++k) {
       D column;
       load(column, &block.b[k][n]);
-      terms += __builtin_convertvector(a[k] * column * scale, I);
+      terms += __builtin_convertvector(row.a[k] * column * scale, I);
     }
     const I c_units = __builtin_convertvector(__builtin_convertvector(c32, D) * scale, I);
     const D sum = (__builtin_convertvector(terms, D) + __builtin_convertvector(c_units, D)) * unit;
-    const L magnitude = (L)sum & std::numeric_limits<int64_t>::max();
-    abnormal |= ((magnitude < std::bit_cast<int64_t>(0x1p-126)) & (magnitude != 0)) |
-                (magnitude >= std::bit_cast<int64_t>(0x1p128));
-    // Clearing the bits that float has no room for rounds toward zero.
-    const D cut = (D)((L)sum & ~((int64_t{1} << 29) - 1));
-    const F result = __builtin_convertvector(cut, F);
-    std::memcpy(sums + n, &sum, sizeof sum);
-    std::memcpy(out + n, &result, sizeof result);
+    round_sums<kLanes>(sum, sums + n, out + n, abnormal);
   }
-  int64_t any = 0;
-  for (int i = 0; i < kLanes; ++i) any |= abnormal[i];
-  return any == 0;
+  return all_bits(abnormal) >= 0;
+}
+
+// Does the same where nothing is cut, and returns false where it cannot be sure of that. E is at most the
+// larger of `high` and the exponent of C, so no product is cut when `low` is no more than 25 below both. C
+// has 24 bits, of which `high` may cut some.
+template <int kLanes>
+SIM_INLINE bool exact_row_of_block(const RowOfA& row, const ColumnBlock& block, const float* c, double* sums,
+                                   float* out) {
+  using V = Vec<kLanes>;
+  using D = typename V::D;
+  const int high = row.range.high + block.range.high, low = row.range.low + block.range.low;
+  if (high < kNoTerm || low < high - kFraction) return false;
+  const double limit = std::ldexp(1.0, low + kFraction), scale = std::ldexp(1.0, kFraction - high);
+  constexpr double kWhole = 0x1.8p52;  // added to a number below 2^51, leaves no fraction
+  using L = typename V::L;
+  L negative = {}, fractions = {};
+  for (int n = 0; n < kBlock; n += kLanes) {
+    typename V::F c32;
+    load(c32, c + n);
+    const D c64 = __builtin_convertvector(c32, D), units = c64 * scale;
+    D sum = {};
+    for (int k = 0; k < kDepth; ++k) {
+      D column;
+      load(column, &block.b[k][n]);
+      sum += row.a[k] * column;
+    }
+    sum += c64;
+    const D size = (D)((L)c64 & std::numeric_limits<int64_t>::max());
+    negative |= (L)(limit - size);
+    fractions |= (L)((units + kWhole) - kWhole - units);
+    round_sums<kLanes>(sum, sums + n, out + n, negative);
+  }
+  return all_bits(negative) >= 0 && all_bits(fractions) == 0;
 }
 
 // The kinds of elements that are not finite, of a row of A or a column of B.
@@ -134,15 +239,39 @@ constexpr uint8_t kSomeInfinite = 1, kSomeNan = 2;
 uint8_t special_kind(float x) {
   return uint8_t(std::isnan(x) ? kSomeNan : std::isinf(x) ? kSomeInfinite : 0);
 }
+uint8_t special_kinds(const float* elements) {
+  uint8_t kinds = 0;
+  for (int k = 0; k < kDepth; ++k) kinds |= special_kind(elements[k]);
+  return kinds;
+}
 
-// Elements that are not finite count as zero here. `row_special` and `column_special` say where they are.
+// Copies 16 numbers with zeros for those that are not finite, and returns whether all are.
+SIM_INLINE bool keep_finite(const float* from, float* to) {
+  int32_t special[kBlock], any = 0;
+  for (int i = 0; i < kBlock; ++i) {
+    const int bits = std::bit_cast<int>(from[i]);
+    special[i] = (bits & 0x7F800000) == 0x7F800000;
+    to[i] = std::bit_cast<float>(special[i] != 0 ? 0 : bits);
+  }
+  for (int i = 0; i < kBlock; ++i) any |= special[i];
+  return any == 0;
+}
+
+// A whole block is one fixed-size copy.
+SIM_INLINE void copy_columns(float* to, const float* from, int columns) {
+  if (columns == kBlock) std::memcpy(to, from, sizeof(float) * kBlock);
+  else std::memcpy(to, from, sizeof(float) * static_cast<size_t>(columns));
+}
+
+// `row_special` and `column_special` say where elements are not finite.
 struct Prepared {
   std::vector<double> a;
   std::vector<int32_t> exponent_a;
+  std::vector<ExponentRange> row_range;
   std::vector<uint8_t> row_special, column_special;
-  std::vector<uint8_t> row_counts;  // an element of the row is not zero
 };
 
+template <int kLanes>
 SIM_INLINE void dense_tile(const float* a, const float* b, int least, int rows, int cols, bool accumulate,
                            float* d) {
   static thread_local Prepared p;
@@ -151,46 +280,48 @@ SIM_INLINE void dense_tile(const float* a, const float* b, int least, int rows, 
   p.exponent_a.resize(p.a.size());
   p.row_special.assign(static_cast<size_t>(rows), 0);
   p.column_special.assign(static_cast<size_t>(cols), 0);
-  p.row_counts.assign(static_cast<size_t>(rows), 0);
-  for (size_t i = 0; i < p.a.size(); ++i) {
-    const bool finite = std::isfinite(a[i]);
-    p.row_special[i / depth] |= special_kind(a[i]);
-    p.row_counts[i / depth] |= uint8_t(a[i] != 0);
-    p.a[i] = finite ? a[i] : 0.0f;
-    p.exponent_a[i] = p.a[i] == 0 ? kNever : operand_exponent(a[i], least);
+  p.row_range.resize(static_cast<size_t>(rows));
+  Elements elements;
+  for (size_t row = 0; row < p.row_range.size(); ++row) {
+    take_apart(a + row * depth, least, elements);
+    for (size_t k = 0; k < depth; ++k) p.a[row * depth + k] = elements.value[k];
+    std::memcpy(&p.exponent_a[row * depth], elements.exponent, sizeof elements.exponent);
+    p.row_range[row] = elements.range;
+    if (!elements.finite) p.row_special[row] = special_kinds(a + row * depth);
   }
   ColumnBlock block;
   for (int n0 = 0; n0 < cols; n0 += kBlock) {
     const int columns = std::min(kBlock, cols - n0);
-    bool block_counts = false;  // an element of the block is not zero
-    for (int k = 0; k < kDepth; ++k)
-      for (int n = 0; n < kBlock; ++n) {
-        const float value = n < columns ? b[(n0 + n) * kDepth + k] : 0.0f;
-        const bool finite = std::isfinite(value);
-        if (!finite) p.column_special[static_cast<size_t>(n0 + n)] |= special_kind(value);
-        block_counts |= value != 0;
-        block.b[k][n] = finite ? value : 0.0f;
-        block.exponent[k][n] = block.b[k][n] == 0 ? kNever : operand_exponent(value, least);
+    block.range = {};
+    bool special_columns = false;
+    for (int n = 0; n < kBlock; ++n) {
+      static constexpr float kZeros[kDepth] = {};
+      const float* column = n < columns ? b + (n0 + n) * kDepth : kZeros;
+      take_apart(column, least, elements);
+      for (int k = 0; k < kDepth; ++k) {
+        block.b[k][n] = elements.value[k];
+        block.exponent[k][n] = elements.exponent[k];
       }
+      block.range.high = std::max(block.range.high, elements.range.high);
+      block.range.low = std::min(block.range.low, elements.range.low);
+      if (!elements.finite) p.column_special[static_cast<size_t>(n0 + n)] = special_kinds(column);
+      special_columns |= !elements.finite;
+    }
     for (int m = 0; m < rows; ++m) {
       const size_t row = static_cast<size_t>(m);
       float* out = d + row * static_cast<size_t>(cols) + n0;
       alignas(64) float c[kBlock] = {}, finite_c[kBlock] = {}, result[kBlock];
       alignas(64) double sums[kBlock];
-      if (accumulate) std::memcpy(c, out, sizeof(float) * static_cast<size_t>(columns));
-      bool special = p.row_special[row] != 0;
-      for (int n = 0; n < kBlock; ++n) {
-        finite_c[n] = std::isfinite(c[n]) ? c[n] : 0.0f;
-        special |= !std::isfinite(c[n]);
-      }
-      for (int n = 0; n < columns; ++n) special |= p.column_special[static_cast<size_t>(n0 + n)] != 0;
+      if (accumulate) copy_columns(c, out, columns);
+      const bool special = !keep_finite(c, finite_c) || p.row_special[row] != 0 || special_columns;
       // Tiles that reach beyond the matrices have many rows and columns of zeros, which leave C as it is.
-      if (!special && !(block_counts && p.row_counts[row] != 0)) {
+      if (!special && (block.range.high == kNever || p.row_range[row].high == kNever)) {
         for (int n = 0; n < columns; ++n) out[n] = c[n] + 0.0f;  // but for -0
         continue;
       }
-      const bool normal =
-          row_of_block(&p.a[row * depth], &p.exponent_a[row * depth], block, finite_c, sums, result);
+      const RowOfA row_of_a{&p.a[row * depth], &p.exponent_a[row * depth], p.row_range[row]};
+      const bool normal = exact_row_of_block<kLanes>(row_of_a, block, finite_c, sums, result) ||
+                          row_of_block<kLanes>(row_of_a, block, finite_c, sums, result);
       if (!normal || special) {
         for (int n = 0; n < columns; ++n) {
           const uint8_t kinds =
@@ -202,7 +333,7 @@ SIM_INLINE void dense_tile(const float* a, const float* b, int least, int rows, 
           result[n] = f64_to_f32_toward_zero(sum);
         }
       }
-      std::memcpy(out, result, sizeof(float) * static_cast<size_t>(columns));
+      copy_columns(out, result, columns);
     }
   }
 }
@@ -210,11 +341,14 @@ SIM_INLINE void dense_tile(const float* a, const float* b, int least, int rows, 
 #define SIM_TILE_ARGUMENTS \
   const float *a, const float *b, int least, int rows, int cols, bool accumulate, float *d
 
-void tile_portable(SIM_TILE_ARGUMENTS) { dense_tile(a, b, least, rows, cols, accumulate, d); }
+void tile_portable(SIM_TILE_ARGUMENTS) { dense_tile<4>(a, b, least, rows, cols, accumulate, d); }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) void tile_avx2(SIM_TILE_ARGUMENTS) {
-  dense_tile(a, b, least, rows, cols, accumulate, d);
+__attribute__((target("avx2,fma"))) void tile_avx2(SIM_TILE_ARGUMENTS) {
+  dense_tile<4>(a, b, least, rows, cols, accumulate, d);
+}
+__attribute__((target("avx512f,avx512dq,avx512vl,fma"))) void tile_avx512(SIM_TILE_ARGUMENTS) {
+  dense_tile<8>(a, b, least, rows, cols, accumulate, d);
 }
 #endif
 
@@ -223,7 +357,11 @@ __attribute__((target("avx2"))) void tile_avx2(SIM_TILE_ARGUMENTS) {
 std::vector<DenseTileVariant> dense_tile_variants() {
   std::vector<DenseTileVariant> variants;
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) variants.push_back({"avx2", tile_avx2});
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
+    variants.push_back({"avx512", tile_avx512});
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    variants.push_back({"avx2", tile_avx2});
 #endif
   variants.push_back({"portable", tile_portable});
   return variants;

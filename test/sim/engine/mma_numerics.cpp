@@ -22,24 +22,19 @@
 #include <limits>
 #include <vector>
 
+#include "sim/engine/dot_products.h"
 #include "sim/engine/numerics.h"
 
 namespace sim {
 namespace {
 
-constexpr int kDepth = 64;  // K of one instruction
-constexpr int kGroups = 4;  // groups of the model, whatever the number of scales
-constexpr int kGroupDepth = kDepth / kGroups;
 constexpr int kBlockScaledFraction = 35;
 constexpr int kExponentFloor = -126;
 constexpr uint32_t kNan32 = 0x7FFFFFFF;
 
-// Twice the value of an e2m1 code, which is an integer.
-constexpr int8_t kTwiceE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-
 int scale_exponent(float scale, ScaleFormat format) {
   if (scale == 0 || std::isnan(scale)) return kExponentFloor;
-  const int exponent = std::ilogb(scale);
+  const int exponent = std::fabs(scale) < 0x1p-126f ? std::ilogb(scale) : f32_exponent(scale);
   constexpr int kUe4m3Floor = -6;
   return format == ScaleFormat::kUe4m3 ? std::max(exponent, kUe4m3Floor) : exponent;
 }
@@ -89,18 +84,9 @@ namespace {
 
 // ---- the tile ----
 
-// Columns go in blocks of 16. For a block, B is stored as float [k][16] so that one row of A times the block
-// is 64 multiply-adds of a broadcast with a vector; the four groups' dot products are exact in float. The
+// Columns go in blocks of 16, whose dot products with some rows are found by FloatDots or ByteDots. The
 // combination with scales and C runs in double, kLanes / 2 columns at a time. There is one body, instantiated
 // with the vector width of each instruction set; vectors never cross a function that is not inlined.
-
-#define SIM_INLINE inline __attribute__((always_inline))
-
-constexpr int kBlock = 16;
-
-// Returns how many rows share the loads of B. That makes eight running sums in all, which are enough to hide
-// the latency of a multiply-add and few enough for the registers of each instruction set.
-constexpr int row_step(int lanes) { return 8 * lanes / kBlock; }
 
 // Summarises the exponents of the scales of one row or of one block of columns.
 struct ExponentRange {
@@ -113,7 +99,6 @@ struct ExponentRange {
 };
 
 struct alignas(64) ColumnBlock {
-  float b[kDepth][kBlock];        // integers: twice the element
   double scale[kGroups][kBlock];  // already divided by 4, for the two doubled operands
   int32_t exponent[kGroups][kBlock];
   ExponentRange range;
@@ -126,10 +111,53 @@ struct RowScales {
   ExponentRange range;
 };
 
+template <class T>
+SIM_INLINE void load(T& vector, const void* from) {
+  std::memcpy(&vector, from, sizeof vector);
+}
+
+template <class V>
+SIM_INLINE void load_as_double(typename V::D& vector, const float* from) {
+  typename V::HalfF narrow;
+  load(narrow, from);
+  vector = __builtin_convertvector(narrow, typename V::D);
+}
+template <class V>
+SIM_INLINE void load_as_double(typename V::D& vector, const int32_t* from) {
+  typename V::HalfI narrow;
+  load(narrow, from);
+  vector = __builtin_convertvector(narrow, typename V::D);
+}
+
+// Makes lanes of `out` negative where a number that is not negative lies outside [least, limit) and is not
+// zero. A comparison of vectors of 64 bytes would be compiled lane by lane.
+template <class V, class T>
+SIM_INLINE void mark_outside(V& out, const V& number, T least, T limit) {
+  out |= ((number - least) | (limit - 1 - number)) & ~(number - 1);
+}
+template <class T, class V>
+SIM_INLINE bool any_negative(const V& vector) {
+  T lanes[sizeof vector / sizeof(T)], any = 0;
+  std::memcpy(lanes, &vector, sizeof lanes);
+  for (const T lane : lanes) any |= lane;
+  return any < 0;
+}
+
 // The window holds the bits of |c| that the sum without truncation accepts besides zero: [least, limit).
 struct Window {
   bool open;
-  uint32_t least, limit;
+  int32_t least, limit;
+  template <int kLanes>
+  SIM_INLINE bool holds(const float* c) const {
+    using I = typename Vec<kLanes>::I;
+    I out = {};
+    for (int i = 0; i < kBlock; i += kLanes) {
+      I bits;
+      load(bits, c + i);
+      mark_outside<I>(out, bits & 0x7FFFFFFF, least, limit);
+    }
+    return !any_negative<int32_t>(out);
+  }
 };
 
 SIM_INLINE Window no_truncation_window(const ExponentRange& a, const ExponentRange& b) {
@@ -138,45 +166,10 @@ SIM_INLINE Window no_truncation_window(const ExponentRange& a, const ExponentRan
   const int reach = kBlockScaledFraction - kTermFraction;
   if (high - low > reach) return {false, 0, 0};
   const auto bits = [](int exponent) {
-    return static_cast<uint32_t>(std::clamp(exponent + 127, 0, 255)) << 23;
+    return static_cast<int32_t>(std::clamp(exponent + 127, 0, 255)) << 23;
   };
   const int least = high - (kBlockScaledFraction - kAccumulatorFraction);
   return {true, least <= kExponentFloor ? 0 : bits(least), bits(std::min(low + reach + 1, 128))};
-}
-
-template <int kLanes>
-struct Vec {
-  static constexpr int kHalf = kLanes / 2;
-  typedef float F __attribute__((vector_size(4 * kLanes)));
-  typedef float HalfF __attribute__((vector_size(4 * kHalf)));
-  typedef int32_t HalfI __attribute__((vector_size(4 * kHalf)));
-  typedef double D __attribute__((vector_size(8 * kHalf)));
-  typedef int64_t L __attribute__((vector_size(8 * kHalf)));
-};
-
-// Computes dot[g][r][c] of row_step rows and one block; rows of a are floats that hold integers.
-template <int kLanes>
-SIM_INLINE void dot_products(const float* a, const ColumnBlock& block,
-                             float dot[kGroups][row_step(kLanes)][kBlock]) {
-  using F = typename Vec<kLanes>::F;
-  constexpr int kParts = kBlock / kLanes, kRows = row_step(kLanes);
-  for (int g = 0; g < kGroups; ++g) {
-    F sum[kRows][kParts] = {};
-    for (int k = g * kGroupDepth; k < (g + 1) * kGroupDepth; ++k) {
-      F column[kParts];
-      std::memcpy(column, block.b[k], sizeof column);
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r)
-#pragma GCC unroll 4
-        for (int p = 0; p < kParts; ++p) sum[r][p] += a[r * kDepth + k] * column[p];
-    }
-    std::memcpy(dot[g], sum, sizeof sum);
-  }
-}
-
-template <class T>
-SIM_INLINE void load(T& vector, const void* from) {
-  std::memcpy(&vector, from, sizeof vector);
 }
 
 // Cuts x toward zero to a multiple of `unit` = 2^(E-35). Adding the anchor 2^(E+17) to the smaller magnitude
@@ -192,25 +185,23 @@ SIM_INLINE void truncate_to_unit(D& x, const D& anchor, const D& unit) {
 }
 
 // Computes one row of 16 outputs from its dot products.
-template <int kLanes>
-SIM_INLINE void combine(const float (*dot)[row_step(kLanes)][kBlock], int r, const RowScales& row,
+template <class Dots>
+SIM_INLINE void combine(const typename Dots::Products& dot, int r, const RowScales& row,
                         const ColumnBlock& block, bool truncate, const float* c_in, float* out) {
-  using V = Vec<kLanes>;
+  using V = Vec<Dots::kLanes>;
   using D = typename V::D;
   using L = typename V::L;
   alignas(64) double sums[kBlock];
   L rare = {};
   for (int p = 0; p < kBlock; p += V::kHalf) {
-    typename V::HalfF c32;
-    load(c32, c_in + p);
-    const D c = __builtin_convertvector(c32, D);
+    D c;
+    load_as_double<V>(c, c_in + p);
     D term[kGroups];
     for (int g = 0; g < kGroups; ++g) {
-      typename V::HalfF d32;
-      D scale;
-      load(d32, &dot[g][r][p]);
+      D product, scale;
+      load_as_double<V>(product, &dot[g][r][p]);
       load(scale, &block.scale[g][p]);
-      term[g] = __builtin_convertvector(d32, D) * (row.scale[g] * scale);
+      term[g] = product * (row.scale[g] * scale);
     }
 
     D sum;
@@ -242,19 +233,20 @@ SIM_INLINE void combine(const float (*dot)[row_step(kLanes)][kBlock], int r, con
     // Rounding toward zero clears the bits that float has no room for. That is right for zero and the normal
     // range; the rest is mended below.
     const L magnitude = (L)sum & std::numeric_limits<int64_t>::max();
-    rare |= ((magnitude < std::bit_cast<int64_t>(0x1p-126)) & (magnitude != 0)) |
-            (magnitude >= std::bit_cast<int64_t>(std::numeric_limits<double>::infinity()));
+    mark_outside<L>(rare, magnitude, std::bit_cast<int64_t>(0x1p-126),
+                    std::bit_cast<int64_t>(std::numeric_limits<double>::infinity()));
     const D cut = (D)((L)sum & ~((int64_t{1} << 29) - 1));
     const typename V::HalfF result = __builtin_convertvector(cut, typename V::HalfF) + 0.0f;
     std::memcpy(out + p, &result, sizeof result);
     std::memcpy(sums + p, &sum, sizeof sum);
   }
   // Subnormal results keep fewer bits, and NaN has prescribed ones.
-  int64_t flags[V::kHalf], any = 0;
-  std::memcpy(flags, &rare, sizeof flags);
-  for (int64_t flag : flags) any |= flag;
-  if (__builtin_expect(any != 0, 0))
-    for (int i = 0; i < kBlock; ++i) out[i] = f64_to_f32_toward_zero(sums[i]);
+  if (__builtin_expect(any_negative<int64_t>(rare), 0))
+    for (int i = 0; i < kBlock; ++i) {
+      const double magnitude = std::fabs(sums[i]);
+      const bool done = magnitude == 0 || (magnitude >= 0x1p-126 && std::isfinite(magnitude));
+      if (!done) out[i] = f64_to_f32_toward_zero(sums[i]);
+    }
 }
 
 // Returns whether all elements of these rows of codes are zero.
@@ -267,11 +259,9 @@ bool all_zero(const uint8_t* codes, int rows) {
 
 void prepare_block(const uint8_t* b, const float* sfb, int groups, int columns, ScaleFormat format,
                    ColumnBlock& block) {
-  if (columns < kBlock) std::memset(block.b, 0, sizeof block.b);
   block.range = {};
   block.zero = all_zero(b, columns);
   for (int n = 0; n < columns; ++n) {
-    for (int k = 0; k < kDepth; ++k) block.b[k][n] = kTwiceE2m1[b[n * kDepth + k] & 15];
     for (int g = 0; g < kGroups; ++g) {
       const float scale = sfb[n * groups + g * groups / kGroups];
       block.scale[g][n] = double{scale} * 0.25;
@@ -298,17 +288,16 @@ SIM_INLINE void copy_columns(float* to, const float* from, int columns) {
   else std::memcpy(to, from, sizeof(float) * static_cast<size_t>(columns));
 }
 
-template <int kLanes>
+template <class Dots>
 SIM_INLINE void tile(const uint8_t* a, const uint8_t* b, const float* sfa, const float* sfb, int groups,
                      int rows, int cols, bool accumulate, float* d, ScaleFormat format) {
   // Rows are padded to whole steps with zero elements and scales; their results are not stored.
-  constexpr int kRowStep = row_step(kLanes);
+  constexpr int kRowStep = Dots::kRows;
   const int padded_rows = (rows + kRowStep - 1) / kRowStep * kRowStep;
-  static thread_local std::vector<float> a_values;
+  static thread_local Dots dots;
   static thread_local std::vector<RowScales> row_scales;
-  a_values.assign(static_cast<size_t>(padded_rows) * kDepth, 0.0f);
-  row_scales.assign(static_cast<size_t>(padded_rows), RowScales{});
-  for (int i = 0; i < rows * kDepth; ++i) a_values[static_cast<size_t>(i)] = kTwiceE2m1[a[i] & 15];
+  dots.set_rows(a, rows, padded_rows);
+  row_scales.resize(static_cast<size_t>(rows));
   static thread_local std::vector<uint8_t> zero_steps;
   zero_steps.clear();
   for (int m0 = 0; m0 < rows; m0 += kRowStep)
@@ -320,11 +309,12 @@ SIM_INLINE void tile(const uint8_t* a, const uint8_t* b, const float* sfa, const
   for (int n0 = 0; n0 < cols; n0 += kBlock) {
     const int columns = std::min(kBlock, cols - n0);
     prepare_block(b + n0 * kDepth, sfb + n0 * groups, groups, columns, format, block);
+    dots.set_columns(b + n0 * kDepth, columns);
     for (int m0 = 0; m0 < padded_rows; m0 += kRowStep) {
       // Tiles that reach beyond the matrices have many rows and columns of zeros.
-      alignas(64) float dot[kGroups][kRowStep][kBlock];
+      alignas(64) typename Dots::Products dot;
       if (block.zero || zero_steps[static_cast<size_t>(m0 / kRowStep)] != 0) std::memset(dot, 0, sizeof dot);
-      else dot_products<kLanes>(&a_values[static_cast<size_t>(m0) * kDepth], block, dot);
+      else dots.multiply(m0, dot);
       for (int r = 0; r < kRowStep && m0 + r < rows; ++r) {
         const RowScales& row = row_scales[static_cast<size_t>(m0 + r)];
         float* out = d + static_cast<size_t>(m0 + r) * static_cast<size_t>(cols) + n0;
@@ -332,18 +322,8 @@ SIM_INLINE void tile(const uint8_t* a, const uint8_t* b, const float* sfa, const
         if (accumulate) copy_columns(c, out, columns);
 
         const Window window = no_truncation_window(row.range, block.range);
-        bool truncate = !window.open;
-        uint32_t bits[kBlock];
-        std::memcpy(bits, c, sizeof bits);
-        uint32_t outside = 0;
-        for (uint32_t word : bits) {
-          const uint32_t magnitude = word & 0x7FFFFFFF;
-          outside |=
-              static_cast<uint32_t>(magnitude != 0) & (static_cast<uint32_t>(magnitude < window.least) |
-                                                       static_cast<uint32_t>(magnitude >= window.limit));
-        }
-        truncate = truncate || outside != 0;
-        combine<kLanes>(dot, r, row, block, truncate, c, result);
+        const bool truncate = !window.open || !window.holds<Dots::kLanes>(c);
+        combine<Dots>(dot, r, row, block, truncate, c, result);
         copy_columns(out, result, columns);
       }
     }
@@ -354,12 +334,21 @@ SIM_INLINE void tile(const uint8_t* a, const uint8_t* b, const float* sfa, const
   const uint8_t *a, const uint8_t *b, const float *sfa, const float *sfb, int groups, int rows, int cols, \
       bool accumulate, float *d, ScaleFormat format
 
-void tile_portable(SIM_TILE_ARGUMENTS) { tile<4>(a, b, sfa, sfb, groups, rows, cols, accumulate, d, format); }
+void tile_portable(SIM_TILE_ARGUMENTS) {
+  tile<FloatDots<4>>(a, b, sfa, sfb, groups, rows, cols, accumulate, d, format);
+}
 
 #if defined(__x86_64__)
-// An AVX-512 instance was measured slower than this one on the same core.
 __attribute__((target("avx2,fma"))) void tile_avx2(SIM_TILE_ARGUMENTS) {
-  tile<8>(a, b, sfa, sfb, groups, rows, cols, accumulate, d, format);
+  tile<FloatDots<8>>(a, b, sfa, sfb, groups, rows, cols, accumulate, d, format);
+}
+SIM_AVX512 void tile_avx512(SIM_TILE_ARGUMENTS) {
+  tile<ByteDots>(a, b, sfa, sfb, groups, rows, cols, accumulate, d, format);
+}
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("fma");
 }
 #endif
 
@@ -368,6 +357,7 @@ __attribute__((target("avx2,fma"))) void tile_avx2(SIM_TILE_ARGUMENTS) {
 std::vector<TileVariant> tile_variants() {
   std::vector<TileVariant> variants;
 #if defined(__x86_64__)
+  if (has_avx512()) variants.push_back({"avx512", tile_avx512});
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     variants.push_back({"avx2", tile_avx2});
 #endif

@@ -57,10 +57,16 @@ uint32_t encode_magnitude(double x, const Format& f, Round r, bool saturate) {
   if (std::isinf(x)) return saturate ? f.max_finite : f.infinity;
   if (x == 0) return 0;
 
-  int exponent;
-  const double fraction = std::frexp(std::fabs(x), &exponent);                   // [0.5, 1)
-  const uint64_t significand = static_cast<uint64_t>(std::ldexp(fraction, 64));  // leading bit at 63
-  const int lead = exponent - 1;                                     // exponent of the leading bit
+  int lead;              // exponent of the leading bit
+  uint64_t significand;  // leading bit at 63
+  if (std::fabs(x) >= std::numeric_limits<double>::min()) {
+    const uint64_t bits = std::bit_cast<uint64_t>(x);
+    lead = static_cast<int>(bits >> 52 & 0x7FF) - 1023;
+    significand = bits << 11 | uint64_t{1} << 63;
+  } else {
+    significand = static_cast<uint64_t>(std::ldexp(std::frexp(std::fabs(x), &lead), 64));
+    --lead;
+  }
   const int floor = 1 - f.bias;                                      // of the smallest normal
   const int last = (lead > floor ? lead : floor) - f.mantissa_bits;  // weight of the last place
   const int drop = 63 - (lead - last);                               // bits below the last place, >= 11
@@ -80,12 +86,14 @@ uint32_t encode_magnitude(double x, const Format& f, Round r, bool saturate) {
   return code > f.max_finite ? beyond : static_cast<uint32_t>(code);
 }
 
-float decode(uint32_t code, const Format& f) {  // finite codes
+float power_of_two(int exponent) { return std::bit_cast<float>(static_cast<uint32_t>(exponent + 127) << 23); }
+
+float decode(uint32_t code, const Format& f) {  // finite codes of formats smaller than float
   const uint32_t mantissa = code & ((1u << f.mantissa_bits) - 1);
   const int biased = static_cast<int>(code >> f.mantissa_bits);
   const int exponent = (biased == 0 ? 1 : biased) - f.bias - f.mantissa_bits;
   const uint32_t significand = biased == 0 ? mantissa : mantissa | (1u << f.mantissa_bits);
-  return std::ldexp(static_cast<float>(significand), exponent);
+  return static_cast<float>(significand) * power_of_two(exponent);
 }
 
 float flushed(float x, bool flush) {
@@ -94,6 +102,7 @@ float flushed(float x, bool flush) {
 
 float round_to_f32(double x, Round r, bool flush) {
   if (std::isnan(x)) return nan32();
+  if (r == Round::kNearestEven) return flushed(static_cast<float>(x), flush);
   const uint32_t code = encode_magnitude(x, kF32, r, false);
   return flushed(std::bit_cast<float>(code | (negative(x) ? 0x80000000u : 0)), flush);
 }
@@ -136,18 +145,6 @@ float e4m3_to_f32(uint8_t code) {
 float e5m2_to_f32(uint8_t code) { return f16_to_f32(static_cast<uint16_t>(code << 8)); }
 
 float ue8m0_to_f32(uint8_t code) { return code == 0xFF ? nan32() : std::ldexp(1.0f, code - 127); }
-
-float f16_to_f32(uint16_t bits) {
-  const uint32_t code = bits & 0x7FFF;
-  if (code > kF16.infinity) return nan32();
-  const float magnitude = code == kF16.infinity ? std::numeric_limits<float>::infinity() : decode(code, kF16);
-  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
-}
-
-float bf16_to_f32(uint16_t bits) {
-  if ((bits & 0x7FFF) > kBf16.infinity) return nan32();
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
 
 uint16_t f32_to_f16(float x, Round r, bool saturate) {
   if (std::isnan(x)) return 0x7FFF;

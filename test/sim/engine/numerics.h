@@ -16,8 +16,17 @@ float ue4m3_to_f32(uint8_t code);  // sign ignored; 0x7F is NaN
 float e4m3_to_f32(uint8_t code);
 float e5m2_to_f32(uint8_t code);
 float ue8m0_to_f32(uint8_t code);
-float f16_to_f32(uint16_t bits);
-float bf16_to_f32(uint16_t bits);
+inline float f16_to_f32(uint16_t bits) {
+  const uint32_t sign = uint32_t(bits & 0x8000) << 16, magnitude = bits & 0x7FFF;
+  if (magnitude > 0x7C00) return std::bit_cast<float>(0x7FFFFFFF);
+  if (magnitude == 0x7C00) return std::bit_cast<float>(sign | 0x7F800000);
+  // In the fields of a float these bits mean 2^-112 times the number, subnormal ones, too.
+  return std::bit_cast<float>(sign | magnitude << 13) * 0x1p112f;
+}
+inline float bf16_to_f32(uint16_t bits) {
+  if ((bits & 0x7FFF) > 0x7F80) return std::bit_cast<float>(0x7FFFFFFF);
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
 
 enum class Round : uint8_t { kNearestEven, kZero, kDown, kUp };
 uint16_t f32_to_f16(float x, Round r, bool saturate = false);

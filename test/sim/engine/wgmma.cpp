@@ -91,14 +91,6 @@ std::vector<ByteRange> wgmma_bytes_of_b(const WgmmaOp& op) {
   return footprint(op.b_desc, op.b_mn_major, 0, static_cast<uint32_t>(op.n));
 }
 
-MatrixCell wgmma_d_cell(int warp, int lane, int i) {
-  return {warp * kWgmmaWarpRows + lane / 4 + 8 * (i / 2 % 2), 8 * (i / 4) + 2 * (lane % 4) + i % 2};
-}
-
-MatrixCell wgmma_a_cell(int warp, int lane, int j) {
-  return {warp * kWgmmaWarpRows + lane / 4 + 8 * (j % 2), 8 * (j / 2) + 2 * (lane % 4)};
-}
-
 float wgmma_element(const WgmmaOp& op, uint16_t bits, bool of_b) {
   const float value = op.bf16 ? bf16_to_f32(bits) : f16_to_f32(bits);
   return (of_b ? op.negate_b : op.negate_a) ? -value : value;

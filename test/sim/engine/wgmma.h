@@ -43,8 +43,12 @@ std::vector<ByteRange> wgmma_bytes_of_b(const WgmmaOp& op);
 struct MatrixCell {
   int row, column;
 };
-MatrixCell wgmma_d_cell(int warp, int lane, int i);
-MatrixCell wgmma_a_cell(int warp, int lane, int j);  // of the low half of the register
+inline MatrixCell wgmma_d_cell(int warp, int lane, int i) {
+  return {warp * kWgmmaWarpRows + lane / 4 + 8 * (i / 2 % 2), 8 * (i / 4) + 2 * (lane % 4) + i % 2};
+}
+inline MatrixCell wgmma_a_cell(int warp, int lane, int j) {  // of the low half of the register
+  return {warp * kWgmmaWarpRows + lane / 4 + 8 * (j % 2), 8 * (j / 2) + 2 * (lane % 4)};
+}
 
 // Reads A (64 x 16) or B (n x 16) as numbers, a row after the other, with the sign that the operation gives
 // them. Throws Fault kPoison or kBounds.

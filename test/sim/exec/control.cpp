@@ -57,6 +57,16 @@ void pass_poison_on(Exec& x, const Inst& inst, uint32_t lanes) {
   x.mask &= ~lanes;
 }
 
+// Computes the values of some lanes of a register, one by one.
+template <uint32_t kInputs>
+void compute_lanes(const AluCode& code, uint32_t lanes, const uint64_t* const* sources, uint64_t* values) {
+  SIM_FOR_LANES(lane, lanes) {
+    uint64_t in[kInputs];
+    for (uint32_t i = 0; i < kInputs; ++i) in[i] = sources[i][lane];
+    values[lane] = code.fn(code, in);
+  }
+}
+
 void copy_hole(Exec& x, const Value& to, uint32_t lane, const Value& from) {
   x.write(to, lane, x.bits(from, lane), x.origin(from, lane));
 }
@@ -83,9 +93,11 @@ void alu(Exec& x, const Inst& inst) {
       x.warp.written[d.reg] = x.mask;
       return;
     }
-    SIM_FOR_LANES(lane, x.mask) {
-      for (uint32_t i = 0; i < code.inputs; ++i) in[i] = sources[i][lane];
-      values[lane] = code.fn(code, in);
+    switch (code.inputs) {
+      case 1: compute_lanes<1>(code, x.mask, sources, values); break;
+      case 2: compute_lanes<2>(code, x.mask, sources, values); break;
+      case 3: compute_lanes<3>(code, x.mask, sources, values); break;
+      default: compute_lanes<4>(code, x.mask, sources, values);  // none has more
     }
     x.warp.written[d.reg] |= x.mask;
     return;

@@ -9,11 +9,31 @@
 namespace sim {
 namespace {
 
-void check_aligned(const char* space, uint64_t address, uint64_t bytes) {
+[[noreturn]] void misaligned(const char* space, uint64_t address, uint64_t bytes) {
+  throw Fault(FaultKind::kMisaligned,
+              "access of " + std::to_string(bytes) + " bytes at " + space + " address " + hex(address));
+}
+
+inline void check_aligned(const char* space, uint64_t address, uint64_t bytes) {
   const bool power = (bytes & (bytes - 1)) == 0;  // which costs no division
   if (power ? (address & (bytes - 1)) != 0 && bytes != 0 : address % bytes != 0)
-    throw Fault(FaultKind::kMisaligned,
-                "access of " + std::to_string(bytes) + " bytes at " + space + " address " + hex(address));
+    misaligned(space, address, bytes);
+}
+
+[[noreturn]] void outside_shared(const Cta& owner, uint32_t offset, uint64_t bytes) {
+  throw Fault(FaultKind::kBounds, "access of " + std::to_string(bytes) + " bytes at shared offset " +
+                                      hex(offset) + "; the CTA's shared memory is [" +
+                                      hex(owner.shared_begin) + ", " + hex(owner.shared.size()) + ")");
+}
+
+[[noreturn]] void wrong_rank(uint64_t address, uint64_t rank, const Exec& x) {
+  if (rank >= x.cluster.ctas.size())
+    throw Fault(FaultKind::kBounds, "shared address " + hex(address) + " names CTA rank " +
+                                        std::to_string(rank) + " of a cluster of " +
+                                        std::to_string(x.cluster.ctas.size()));
+  throw Fault(FaultKind::kBounds, "shared::cta address " + hex(address) + " belongs to CTA rank " +
+                                      std::to_string(rank) + ", not to the executing CTA of rank " +
+                                      std::to_string(x.cta.rank));
 }
 
 // Ordinary writes must not touch a live mbarrier: its eight bytes are opaque until mbarrier.inval.
@@ -123,20 +143,11 @@ Cta& Cluster::at(uint32_t rank) {
 
 Exec::Shared Exec::shared(uint64_t address, uint64_t bytes, bool any_rank) const {
   const uint64_t rank = address >> kRankShift;
-  if (rank >= cluster.ctas.size())
-    throw Fault(FaultKind::kBounds, "shared address " + hex(address) + " names CTA rank " +
-                                        std::to_string(rank) + " of a cluster of " +
-                                        std::to_string(cluster.ctas.size()));
-  if (!any_rank && rank != cta.rank)
-    throw Fault(FaultKind::kBounds, "shared::cta address " + hex(address) + " belongs to CTA rank " +
-                                        std::to_string(rank) + ", not to the executing CTA of rank " +
-                                        std::to_string(cta.rank));
+  if (rank >= cluster.ctas.size() || (!any_rank && rank != cta.rank)) wrong_rank(address, rank, *this);
   Cta& owner = rank == cta.rank ? cta : cluster.at(uint32_t(rank));
   const uint32_t offset = uint32_t(address & ((1u << kRankShift) - 1));
   if (offset < owner.shared_begin || offset + bytes > owner.shared.size())
-    throw Fault(FaultKind::kBounds, "access of " + std::to_string(bytes) + " bytes at shared offset " +
-                                        hex(offset) + "; the CTA's shared memory is [" +
-                                        hex(owner.shared_begin) + ", " + hex(owner.shared.size()) + ")");
+    outside_shared(owner, offset, bytes);
   return {&owner, offset};
 }
 

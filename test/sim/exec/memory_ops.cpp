@@ -150,8 +150,11 @@ void ld(Exec& x, const Inst& inst) {
   const uint32_t size = uint32_t(ptx::bits(inst.type)) / 8;
   uint8_t buffer[64];
   Holes holes;
+  uint64_t scratch[32];
+  // Where the address of a lane is poison, the lanes before it are loaded first.
+  const uint64_t* const bases = x.holes(from.value) == 0 ? x.sources(from.value, scratch) : nullptr;
   SIM_FOR_LANES(lane, x.mask) {
-    const uint64_t address = x.address(from, lane);
+    const uint64_t address = bases != nullptr ? bases[lane] + uint64_t(from.offset) : x.address(from, lane);
     x.load(inst.space, address, lane, buffer, size * inst.vector, Exec::Seen::kPlain, &holes);
     if (holes.bytes != 0) {
       write_with_holes(x, inst, to, lane, {inst.space, address, buffer, holes});

@@ -167,10 +167,20 @@ void read_cells(Warp& warp, const Inst& inst, const TmemAccess& a) {
   uint32_t row[Tmem::kColumns];
   uint8_t valid[Tmem::kColumns];
   if (a.shape == LdShape::k32x32b && !a.packed) {  // one row of cells per lane
+    const Cell begin = cell_of(a, warp, 0, 0, 0);
+    tmem.check(begin.lane, begin.column, a.registers);  // which holds for all lanes
+    uint64_t sink[32];
+    uint64_t* registers[Tmem::kColumns];
+    for (int j = 0; j < a.registers; ++j) {
+      const Value& destination = element(to, j);
+      const bool kept = destination.kind == Value::Kind::kRegister;
+      registers[j] = kept ? &warp.registers[destination.reg * 32] : sink;
+      if (kept) warp.written[destination.reg] = 0xFFFFFFFF;  // but for poison
+    }
     for (uint32_t lane = 0; lane < 32; ++lane) {
       const Cell first = cell_of(a, warp, lane, 0, 0);
       const int whole = tmem.read_row_with_poison(first.lane, first.column, a.registers, row, valid);
-      for (int j = 0; j < whole; ++j) write(j, lane, row[j]);
+      for (int j = 0; j < whole; ++j) registers[j][lane] = row[j];
       for (int j = whole; j < a.registers; ++j)
         if (valid[j] != 0) write(j, lane, row[j]);
         else poison(j, lane, {first.lane, first.column + j});

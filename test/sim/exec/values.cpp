@@ -131,8 +131,11 @@ const uint64_t* Exec::sources(const Value& value, uint64_t scratch[32]) const {
     SIM_FOR_LANES(lane, missing) make_up(value.reg, lane);
     return &warp.registers[value.reg * 32];
   }
-  if (value.kind == Value::Kind::kConstant && !value.negated) {
-    for (int lane = 0; lane < 32; ++lane) scratch[lane] = value.constant;
+  const bool same_for_all = value.kind == Value::Kind::kConstant || value.kind == Value::Kind::kShared ||
+                            value.kind == Value::Kind::kParam;
+  if (same_for_all) {
+    const uint64_t one = source(value, 0);
+    for (int lane = 0; lane < 32; ++lane) scratch[lane] = one;
     return scratch;
   }
   SIM_FOR_LANES(lane, mask) scratch[lane] = source(value, lane);

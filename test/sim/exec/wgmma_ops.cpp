@@ -4,7 +4,7 @@
 // thread did with them before has to be followed by wgmma.fence (PTX ISA 9.7.15.7.1). Layouts and descriptors
 // are engine/wgmma, the arithmetic is engine/numerics.
 #include <algorithm>
-#include <cstring>
+#include <bit>
 
 #include "sim/engine/numerics.h"
 #include "sim/exec/exec.h"
@@ -167,15 +167,18 @@ void gather_fragments(Exec& x, const Inst& inst, WgmmaGathering& mma) {
     }
 }
 
-// Visits the accumulators of a warp: visit(register, lane, index into D).
+// Visits the accumulators of a warp, by register: visit(register, places), which are the indices into D of
+// its lanes.
 template <class Visit>
 void for_accumulators(const Inst& inst, int part, Visit&& visit) {
-  for (int i = 0; i < int(inst.operands[0].items.size()); ++i)
+  for (int i = 0; i < int(inst.operands[0].items.size()); ++i) {
+    int places[32];
     for (int lane = 0; lane < 32; ++lane) {
       const MatrixCell cell = wgmma_d_cell(part, lane, i);
-      visit(inst.operands[0].items[size_t(i)].reg, uint32_t(lane),
-            size_t(cell.row * inst.columns + cell.column));
+      places[lane] = cell.row * inst.columns + cell.column;
     }
+    visit(inst.operands[0].items[size_t(i)].reg, places);
+  }
 }
 
 void execute(Cta& cta, uint32_t first, const Inst& inst, WgmmaGathering& mma) {
@@ -188,20 +191,19 @@ void execute(Cta& cta, uint32_t first, const Inst& inst, WgmmaGathering& mma) {
   if (op.accumulate)
     for (uint32_t part = 0; part < kWarpgroup; ++part) {
       const uint64_t* registers = cta.warps[first + part]->registers.get();
-      for_accumulators(inst, int(part), [&](uint32_t reg, uint32_t lane, size_t at) {
-        const uint32_t bits = uint32_t(registers[reg * 32 + lane]);
-        std::memcpy(&d[at], &bits, sizeof bits);
+      for_accumulators(inst, int(part), [to = d.data(), registers](uint32_t reg, const int(&places)[32]) {
+        for (uint32_t lane = 0; lane < 32; ++lane)
+          to[places[lane]] = std::bit_cast<float>(uint32_t(registers[reg * 32 + lane]));
       });
     }
   mma_dense_tile(mma.a.data(), b.data(), op.bf16 ? kLeastExponentBf16 : kLeastExponentF16, kWgmmaRows, op.n,
                  op.accumulate, d.data());
   for (uint32_t part = 0; part < kWarpgroup; ++part) {
     Warp& warp = *cta.warps[first + part];
-    for_accumulators(inst, int(part), [&](uint32_t reg, uint32_t lane, size_t at) {
-      uint32_t bits;
-      std::memcpy(&bits, &d[at], sizeof bits);
-      warp.registers[reg * 32 + lane] = bits;
-      warp.written[reg] |= 1u << lane;
+    for_accumulators(inst, int(part), [&warp, from = d.data()](uint32_t reg, const int(&places)[32]) {
+      uint64_t* to = &warp.registers[reg * 32];
+      for (uint32_t lane = 0; lane < 32; ++lane) to[lane] = std::bit_cast<uint32_t>(from[places[lane]]);
+      warp.written[reg] = 0xFFFFFFFF;
     });
   }
   ++group_of(*cta.warps[first]).complete;

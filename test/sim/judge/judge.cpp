@@ -93,6 +93,10 @@ class Judge::Watcher : public Observers {
     if (!judge_.checkers_->explained()) judge_.add(kind, text);
     judge_.grid_was_cut_ |= kind == FaultKind::kTrap || kind == FaultKind::kDeadlock;
   }
+  // Of those that watch, only the trace looks at single instructions.
+  void instruction(const Thread& thread, uint32_t mask, const Inst& inst) override {
+    if (judge_.trace_) judge_.trace_->instruction(thread, mask, inst);
+  }
   void finish(const char* fault) override {
     Observers::finish(fault);
     judge_.explained_ = fault != nullptr && judge_.checkers_->explained();

@@ -17,9 +17,12 @@ std::string describe(const std::string& name, uint64_t offset, size_t n) {
   return std::to_string(n) + " bytes at offset " + std::to_string(offset) + " of " + name;
 }
 
-void require_inside(const std::string& name, size_t size, uint64_t offset, size_t n) {
-  if (!inside(size, offset, n))
-    throw Fault(FaultKind::kBounds, describe(name, offset, n) + " (" + std::to_string(size) + " bytes)");
+[[noreturn]] void outside(const std::string& name, size_t size, uint64_t offset, size_t n) {
+  throw Fault(FaultKind::kBounds, describe(name, offset, n) + " (" + std::to_string(size) + " bytes)");
+}
+
+inline void require_inside(const std::string& name, size_t size, uint64_t offset, size_t n) {
+  if (!inside(size, offset, n)) outside(name, size, offset, n);
 }
 
 std::string never_written(const std::string& memory, uint64_t byte) {
@@ -49,7 +52,7 @@ void find_holes(const uint8_t* states, size_t n, uint64_t first, const std::stri
 
 std::string Holes::cause(size_t i) const { return never_written(*memory, first + i); }
 
-void Bytes::read(uint64_t offset, void* out, size_t n, Holes* holes) const {
+void Bytes::read_in_doubt(uint64_t offset, void* out, size_t n, Holes* holes) const {
   require_inside(name_, size(), offset, n);
   const uint8_t* const states = states_.data() + offset;
   if (n == 0 || read_bytes(data_.data() + offset, states, out, n)) return;

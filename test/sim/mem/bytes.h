@@ -4,6 +4,7 @@
 // register, and only their use is an error. The shared memory of a CTA is one such run.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -28,9 +29,18 @@ auto with_length(size_t n, Use&& use) {
     default: return use(n);
   }
 }
-template <class Length>
-bool all_written(const uint8_t* states, Length n) {
+inline bool all_written(const uint8_t* states, size_t n) {
   return n == 0 || (*states == kWritten && std::memcmp(states, states + 1, n - 1) == 0);
+}
+template <size_t n>
+bool all_written(const uint8_t* states, std::integral_constant<size_t, n>) {
+  static_assert(kWritten == 0xFF);
+  std::array<uint64_t, (n + 7) / 8> words;
+  words.fill(~uint64_t{0});
+  std::memcpy(words.data(), states, n);
+  uint64_t all = ~uint64_t{0};
+  for (const uint64_t word : words) all &= word;
+  return all == ~uint64_t{0};
 }
 // Returns false when one of the bytes has no value.
 inline bool read_bytes(const uint8_t* data, const uint8_t* states, void* out, size_t length) {
@@ -70,7 +80,11 @@ class Bytes {
   size_t size() const { return data_.size(); }
 
   // Fault kBounds, kPoison. With `holes`, poison is no fault but named there.
-  void read(uint64_t offset, void* out, size_t n, Holes* holes = nullptr) const;
+  void read(uint64_t offset, void* out, size_t n, Holes* holes = nullptr) const {
+    const bool some_inside = n != 0 && offset <= size() && n <= size() - offset;
+    if (!some_inside || !read_bytes(data_.data() + offset, states_.data() + offset, out, n))
+      read_in_doubt(offset, out, n, holes);
+  }
   bool write(uint64_t offset, const void* in,
              size_t n);                    // returns whether that changed a byte; Fault kBounds
   void poison(uint64_t offset, size_t n);  // Fault kBounds
@@ -79,6 +93,7 @@ class Bytes {
   const uint8_t* view(uint64_t offset, size_t n) const;  // Fault kBounds, kPoison
 
  private:
+  void read_in_doubt(uint64_t offset, void* out, size_t n, Holes* holes) const;
   std::vector<uint8_t> data_;
   std::vector<uint8_t> states_;  // one byte each, so that runs are memset and memcmp
   std::string name_;

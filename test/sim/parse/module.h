@@ -3,6 +3,7 @@
 // every register has a dense index within its function and every label is an instruction index.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -35,7 +36,11 @@ enum class Type : uint8_t {
   kF32x2,
   kF64,
 };
-int bits(Type type);                                  // 1 for kPred
+constexpr int bits(Type type) {  // 1 for kPred
+  constexpr int kBits[] = {0, 1,  8,  16, 32, 64, 128, 8,  16, 32, 64,
+                           8, 16, 32, 64, 16, 32, 16,  32, 32, 64, 64};
+  return kBits[static_cast<size_t>(type)];
+}
 bool parse_type(const std::string& text, Type* out);  // "u32", without the dot
 
 // A site says where an instruction comes from.

@@ -338,21 +338,35 @@ TEST_CASE(
 }
 
 TEST_CASE("arithmetic gives a lane the same value whether the whole warp takes part or not", "[exec]") {
-  const std::string operation =
-      GENERATE("add.s32 %r4, %r2, %r3", "sub.u32 %r4, %r2, %r3", "mul.lo.s32 %r4, %r2, %r3",
-               "mad.lo.u32 %r4, %r2, %r3, %r1", "and.b32 %r4, %r2, %r3", "or.b32 %r4, %r2, %r3",
-               "xor.b32 %r4, %r2, %r3", "shl.b32 %r4, %r2, %r1", "shr.u32 %r4, %r2, %r1",
-               "shl.b32 %r4, %r2, 32", "shr.u32 %r4, %r2, %r3", "selp.b32 %r4, %r2, %r3, %p1",
-               "add.f32 %r4, %r2, %r3", "sub.f32 %r4, %r2, %r3", "mul.rn.f32 %r4, %r2, %r3",
-               "fma.rn.f32 %r4, %r2, %r3, %r2", "setp.lt.f32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
-               "mul.wide.s32 %rd4, %r2, %r3; shr.u64 %rd4, %rd4, 16; cvt.u32.u64 %r4, %rd4",
-               "mul.wide.u32 %rd4, %r2, %r3; shr.u64 %rd4, %rd4, 16; cvt.u32.u64 %r4, %rd4",
-               "setp.lt.s32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
-               "setp.lt.u32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
-               "setp.ge.s32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
-               "setp.gt.u32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
-               "setp.le.s32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
-               "setp.ne.b32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2");
+  const std::string kFold = "shr.u64 %rd5, %rd4, 32; xor.b64 %rd4, %rd4, %rd5; cvt.u32.u64 %r4, %rd4";
+  const std::string operation = GENERATE_COPY(
+      as<std::string>(), "add.s32 %r4, %r2, %r3", "sub.u32 %r4, %r2, %r3", "mul.lo.s32 %r4, %r2, %r3",
+      "mad.lo.u32 %r4, %r2, %r3, %r1", "and.b32 %r4, %r2, %r3", "or.b32 %r4, %r2, %r3",
+      "xor.b32 %r4, %r2, %r3", "shl.b32 %r4, %r2, %r1", "shr.u32 %r4, %r2, %r1", "shl.b32 %r4, %r2, 32",
+      "shr.u32 %r4, %r2, %r3", "selp.b32 %r4, %r2, %r3, %p1", "add.f32 %r4, %r2, %r3",
+      "sub.f32 %r4, %r2, %r3", "mul.rn.f32 %r4, %r2, %r3", "fma.rn.f32 %r4, %r2, %r3, %r2",
+      "setp.lt.f32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
+      "mul.wide.s32 %rd4, %r2, %r3; shr.u64 %rd4, %rd4, 16; cvt.u32.u64 %r4, %rd4",
+      "mul.wide.u32 %rd4, %r2, %r3; shr.u64 %rd4, %rd4, 16; cvt.u32.u64 %r4, %rd4",
+      "setp.lt.s32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
+      "setp.lt.u32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
+      "setp.ge.s32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
+      "setp.gt.u32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
+      "setp.le.s32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
+      "setp.ne.b32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2", "shr.s32 %r4, %r2, %r1", "shr.s32 %r4, %r2, %r3",
+      "min.s32 %r4, %r2, %r3", "max.s32 %r4, %r2, %r3", "min.u32 %r4, %r2, %r3", "max.u32 %r4, %r2, %r3",
+      "cvt.rn.bf16x2.f32 %r4, %r2, %r3", "rcp.approx.ftz.f32 %r4, %r2",
+      "setp.eq.f32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
+      "setp.eq.f32 %p2, %r2, %r2; not.pred %p2, %p2; selp.u32 %r4, 1, 0, %p2",
+      "and.pred %p2, %p1, %p3; selp.u32 %r4, 1, 0, %p2", "or.pred %p2, %p1, %p3; selp.u32 %r4, 1, 0, %p2",
+      "cvt.u64.u32 %rd4, %r2; cvt.u64.u32 %rd5, %r3; mad.lo.s64 %rd4, %rd4, %rd5, %rd5; " + kFold,
+      "cvt.s64.s32 %rd4, %r2; mul.lo.u64 %rd4, %rd4, %rd4; " + kFold,
+      "cvt.s64.s32 %rd4, %r2; shl.b64 %rd4, %rd4, %r1; " + kFold,
+      "cvt.s64.s32 %rd4, %r2; shl.b64 %rd4, %rd4, %r3; " + kFold,
+      "cvt.s64.s32 %rd4, %r2; cvt.u64.u32 %rd5, %r2; setp.eq.s64 %p2, %rd4, %rd5; selp.u32 %r4, 1, 0, %p2",
+      "cvt.s64.s32 %rd4, %r2; cvt.u64.u32 %rd5, %r2; setp.ne.b64 %p2, %rd4, %rd5; selp.u32 %r4, 1, 0, %p2",
+      "cvt.u16.u32 %h4, %r2; cvt.u16.u32 %h5, %r1; setp.eq.s16 %p2, %h4, %h5; selp.u32 %r4, 1, 0, %p2",
+      "cvt.u16.u32 %h4, %r2; cvt.u16.u32 %h5, %r1; setp.ne.s16 %p2, %h4, %h5; selp.u32 %r4, 1, 0, %p2");
   INFO(operation);
   // %r2 and %r3: bit patterns all over the range, among them infinities and NaNs as f32.
   const std::string values = R"(
