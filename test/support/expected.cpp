@@ -1,6 +1,7 @@
 // expected.cpp -- see expected.h.
 #include "support/expected.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <deque>
