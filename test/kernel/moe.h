@@ -11,7 +11,7 @@ namespace dualgemm_test {
 
 inline constexpr dualgemm_dtype_t kTypes[] = {DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16, DUALGEMM_DTYPE_FP32};
 inline constexpr const char* kModes[] = {"early",      "late",    "one-late", "starve-warp",
-                                  "starve-cta", "reverse", "diverge",  "random"};
+                                         "starve-cta", "reverse", "diverge",  "random"};
 
 // The choices of a router.
 struct Routing {

@@ -126,8 +126,8 @@ __attribute__((target_clones("avx512f", "fma", "default"))) void multiply(
         if (wide) terms[h] *= exact[r][h];
         step[r][h] += terms[h];
         if (halves)
-          *reinterpret_cast<DoublesInMemory*>(
-              halves + ((half_of(block) * kTileRows + r) * 2 + h) * 8) += terms[h];
+          *reinterpret_cast<DoublesInMemory*>(halves + ((half_of(block) * kTileRows + r) * 2 + h) * 8) +=
+              terms[h];
       }
     }
     const int64_t next = block + 1;
@@ -276,7 +276,8 @@ void for_each_row(const Operand& a, std::span<const Operand> sides, int64_t k, T
     for (int64_t column; (column = next_column.fetch_add(kTileCols)) < n;) rows.of_columns(column, each);
   };
   std::vector<std::thread> helpers;
-  const int64_t threads = std::min<int64_t>(std::thread::hardware_concurrency(), products / kProductsPerThread);
+  const int64_t threads =
+      std::min<int64_t>(std::thread::hardware_concurrency(), products / kProductsPerThread);
   for (int64_t i = 1; i < threads; ++i) helpers.emplace_back(work);
   work();
   for (std::thread& helper : helpers) helper.join();

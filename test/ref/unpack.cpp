@@ -107,16 +107,16 @@ void norms_of_row(const float* values, const float* scales, int64_t blocks, doub
 }
 
 // Returns those of interleaved rows.
-__attribute__((target_clones("avx512f", "fma", "default"))) void norms_of_rows(
-    const float* values, const float* scales, int64_t blocks, double least, double* norms) {
+__attribute__((target_clones("avx512f", "fma", "default"))) void norms_of_rows(const float* values,
+                                                                               const float* scales,
+                                                                               int64_t blocks, double least,
+                                                                               double* norms) {
   for (int64_t block = 0; block < blocks; ++block) {
     double squares[kTileCols] = {};
     for (int64_t i = block * kBlock; i < (block + 1) * kBlock; ++i)
       for (int64_t row = 0; row < kTileCols; ++row)
-        squares[row] +=
-            aligned_square(values[i * kTileCols + row], scales[block * kTileCols + row], least);
-    for (int64_t row = 0; row < kTileCols; ++row)
-      norms[half_of(block) * kTileCols + row] += squares[row];
+        squares[row] += aligned_square(values[i * kTileCols + row], scales[block * kTileCols + row], least);
+    for (int64_t row = 0; row < kTileCols; ++row) norms[half_of(block) * kTileCols + row] += squares[row];
   }
   for (int64_t i = 0; i < halves_of(blocks) * kTileCols; ++i) norms[i] = std::sqrt(norms[i]);
 }
@@ -141,8 +141,7 @@ Unpacked unpack_a(const Operand& a, int64_t k, Norms norms) {
         out.scale_max = scale > out.scale_max ? scale : out.scale_max;
       });
     } else {
-      for (int64_t i = 0; i < k; ++i)
-        of_row[i] = sixteen_bits(a.elements, a.codes + row * a.pitch + 2 * i);
+      for (int64_t i = 0; i < k; ++i) of_row[i] = sixteen_bits(a.elements, a.codes + row * a.pitch + 2 * i);
       std::fill(scales, scales + blocks, 1.0f);
       out.scale_max = 1;
     }

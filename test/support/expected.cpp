@@ -1,6 +1,7 @@
 // expected.cpp -- see expected.h.
 #include "support/expected.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <deque>
@@ -44,10 +45,10 @@ class Key {
 
 Key key_of(const Problem& p, dualgemm_activation_t activation, ref::Arithmetic arithmetic, int32_t split_k) {
   Key key;
-  for (const int64_t number : {int64_t{p.m}, int64_t{p.n}, int64_t{p.k}, p.lda, p.ldb1, p.ldb2,
-                               int64_t{p.products}, int64_t{p.a16_dtype}, int64_t{split_k},
-                               int64_t{activation}, static_cast<int64_t>(arithmetic),
-                               int64_t{p.linear_activation}})
+  for (const int64_t number :
+       {int64_t{p.m}, int64_t{p.n}, int64_t{p.k}, p.lda, p.ldb1, p.ldb2, int64_t{p.products},
+        int64_t{p.a16_dtype}, int64_t{split_k}, int64_t{activation}, static_cast<int64_t>(arithmetic),
+        int64_t{p.linear_activation}})
     key.add(number);
   for (const double number : {double{p.alpha1}, double{p.alpha2}, p.parameters.alpha, p.parameters.beta,
                               p.parameters.limit, p.parameters.situ_gate, p.parameters.situ_up})
