@@ -129,9 +129,9 @@ SIM_INLINE void power_of_two(D& out, const I& exponent) {
   out = (D)(__builtin_convertvector(exponent + 1023, L) << 52);
 }
 
-// Stores sums as they are and rounded toward zero to float. Lanes of `abnormal` become negative where a sum is
-// neither zero nor in the normal range of float. (A comparison of vectors of 64 bytes would be compiled lane
-// by lane.)
+// Stores sums as they are and rounded toward zero to float. Lanes of `abnormal` become negative where a sum
+// is neither zero nor in the normal range of float. (A comparison of vectors of 64 bytes would be compiled
+// lane by lane.)
 template <int kLanes>
 SIM_INLINE void round_sums(const typename Vec<kLanes>::D& sum, double* sums, float* out,
                            typename Vec<kLanes>::L& abnormal) {

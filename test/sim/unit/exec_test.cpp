@@ -370,7 +370,7 @@ TEST_CASE("arithmetic gives a lane the same value whether the whole warp takes p
   INFO(operation);
   // %r2 and %r3: bit patterns all over the range, among them infinities and NaNs as f32.
   const std::string values = R"(
-    mul.lo.u32 %r2, %r1, 0x9E3779B9; mul.lo.u32 %r3, %r1, 0x85EBCA6B; xor.b32 %r3, %r3, 0x7F800000;
+    .reg .b16 %h<8>; mul.lo.u32 %r2, %r1, 0x9E3779B9; mul.lo.u32 %r3, %r1, 0x85EBCA6B; xor.b32 %r3, %r3, 0x7F800000;
     setp.eq.u32 %p3, %r1, 3; @%p3 mov.u32 %r2, 0x7F800000; @%p3 mov.u32 %r3, 0xFF800000;
     and.b32 %r6, %r1, 1; setp.eq.u32 %p1, %r6, 0;)";
   const auto whole = run_lanes(values + operation + "; st.global.u32 [%rd1], %r4; ret;");
