@@ -167,7 +167,7 @@ doxygen:              ## dualgemm.h as HTML, into build/doxygen/; what has no co
 	@cmake --build $(BUILD) --target doxygen
 
 sass: configure       ## the machine code of every instance against its limits; ptxas takes the PTX of every test
-	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm instances assembled >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm instances assembled conformance_record >/dev/null
 	@python3 test/sass/check.py $(BUILD)/test/sass/instances.json $(BUILD)/libdualgemm.a
 
 contest: configure    ## the kernel as one file for the public NVFP4 contest, build/contest/submission.py

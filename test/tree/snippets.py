@@ -31,7 +31,7 @@ COMMANDS = re.compile(r"(make|ctest|cmake|ninja|gcc|g\+\+|nvcc|bash|sh|sudo|git|
                       r"|(\$HOME/dualgemm/bin/)?dualgemm[_-](bench|sim)(?= )")
 TREATMENTS = [
     (r"make help", "run"),
-    (r"make |bash \.ci/run|cmake --build|\S+ make |build/fuzz_test FILE", "dry"),
+    (r"make |bash \.ci/run|cmake --build|ninja |\S+ make |build/fuzz_test FILE", "dry"),
     (r"ctest |(SIM_MACHINE=\S+ )?build/\w+_test\b", "list"),
     (r"(build/)?dualgemm_bench|dualgemm-sim|build/mutation|build/sim_speed|build/soak .*\*", "options"),
     (r"", "run"),
@@ -129,6 +129,7 @@ class Tries:
         if typed.startswith("build/"): return self.list(where, typed)
         if typed.startswith("cmake"):
             status, said = self.shell(f"ninja -C build -t query {typed.split('--target ')[1]}")
+        elif typed.startswith("ninja"): status, said = self.shell(typed.replace("-C build", "-C build -t query"))
         elif typed.startswith("bash"): status, said = self.shell(typed.replace("bash", "bash -n", 1))
         else: status, said = self.shell(re.sub(r"\bmake ", "make -n ", typed, count=1))
         return self.require(status == 0, where, typed, said)

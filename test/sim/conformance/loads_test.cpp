@@ -28,6 +28,10 @@ TEST_CASE("loads: the judge finds nothing in the load roles", "[loads]") {
   CHECK(findings_in("loads/pdl.ordered") == "");
 }
 
+TEST_CASE("loads: the judge finds nothing where there are more tiles than SMs", "[.many]") {
+  CHECK(findings_in("loads/of_many.") == "");
+}
+
 TEST_CASE("loads: static weights from the kernel before the previous one are in order", "[loads]") {
   // The launch between waits for that kernel before it lets the next one start, in every CTA. On an H200 they
   // are never stale.
