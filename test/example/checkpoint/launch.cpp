@@ -53,8 +53,9 @@ void set_second(const Side& side, const std::vector<Matrix>& matrices, dualgemm_
   if (!matrices[0].bias.empty()) args.bias2 = side.bias.as();
 }
 
-Verdict verify(const Sides& sides, const Input& input, const Activations& a, const std::vector<double>& scales,
-               const std::vector<uint16_t>& c, const Activation& activation) {
+Verdict verify(const Sides& sides, const Input& input, const Activations& a,
+               const std::vector<double>& scales, const std::vector<uint16_t>& c,
+               const Activation& activation) {
   const auto elements = a.elements.read<uint8_t>(), factors = a.factors.read<uint8_t>();
   const auto written = a.scales.read<float>();
   const size_t experts = sides.experts();

@@ -13,8 +13,7 @@ void add_weight(const Stored& stored, const Stored& first, bool numbered, Linear
   if (x.rows != y.rows || x.k != y.k || x.encoding != y.encoding || (numbered && x.experts != 1))
     refuse(*stored.tensor,
            "is not like " + printable(first.tensor->name) + ", which is " + describe(*first.tensor));
-  for (uint64_t e = 0; e < x.experts; ++e)
-    linear.weights.push_back(make_matrix(stored, e, 0, 0, 1, x.rows));
+  for (uint64_t e = 0; e < x.experts; ++e) linear.weights.push_back(make_matrix(stored, e, 0, 0, 1, x.rows));
 }
 
 // Leaves this rank's part of K. A part begins where a block of factors does, and its rows are compact.

@@ -1,5 +1,5 @@
-// linear_test.cpp -- one linear layer of a checkpoint: which tensor is the down projection behind a gate, what a
-// rank has of it, and what is refused. That the numbers are right, check.py says.
+// linear_test.cpp -- one linear layer of a checkpoint: which tensor is the down projection behind a gate,
+// what a rank has of it, and what is refused. That the numbers are right, check.py says.
 #include "example/checkpoint/linear.h"
 
 #include <string>
@@ -80,8 +80,9 @@ TEST_CASE("linear: GGUF's down has K in blocks, which a rank gets whole", "[chec
   CHECK(second.k == 64);
   CHECK(second.weights[0].elements == made[name].bytes.data() + 36);
   CHECK(second.weights[0].row_bytes == 72);
-  CHECK_THROWS_WITH(down_of(made, rank(1, 4)), contains(name + ": NVFP4 [8, 128] has K = 128, of which each of 4 "
-                                                               "ranks needs a multiple of 64"));
+  CHECK_THROWS_WITH(down_of(made, rank(1, 4)),
+                    contains(name + ": NVFP4 [8, 128] has K = 128, of which each of 4 "
+                                    "ranks needs a multiple of 64"));
 }
 
 TEST_CASE("linear: experts of down are those of gate", "[checkpoint][linear]") {
@@ -135,8 +136,9 @@ TEST_CASE("linear: what is no down for these gate and up is refused", "[checkpoi
   }
   SECTION("ranks whose parts of K are no whole rows of 16 bytes") {
     CHECK(down_of(whole(), rank(3, 4)).k == 32);
-    CHECK_THROWS_WITH(down_of(whole(), rank(3, 8)),
-                      contains(name + ": U8 [24, 64] has K = 128, of which each of 8 ranks needs a multiple of 32"));
+    CHECK_THROWS_WITH(
+        down_of(whole(), rank(3, 8)),
+        contains(name + ": U8 [24, 64] has K = 128, of which each of 8 ranks needs a multiple of 32"));
   }
   SECTION("with a tensor of its own that is not read") {
     Made made = whole();
@@ -183,7 +185,8 @@ TEST_CASE("linear: any weight is taken by its name, and ranks share N or K of it
   CHECK(columns.k == 64);
   CHECK(columns.weights[0].elements == made[name].bytes.data() + 32);
   CHECK(columns.weights[0].bias.empty());
-  CHECK_THROWS_WITH(find_linear(tensors, name, Cut::kN, rank(0, 5)), contains("has N = 48, which is no multiple of 5"));
+  CHECK_THROWS_WITH(find_linear(tensors, name, Cut::kN, rank(0, 5)),
+                    contains("has N = 48, which is no multiple of 5"));
   CHECK_THROWS_WITH(find_linear(tensors, "l.0.self_attn.k_proj.weight", Cut::kN, {}), contains("is missing"));
   CHECK_THROWS_WITH(find_linear(tensors, name + "_scale", Cut::kN, {}),
                     contains(name + "_scale: F8_E4M3 [48, 8] is not NVFP4"));
@@ -191,7 +194,8 @@ TEST_CASE("linear: any weight is taken by its name, and ranks share N or K of it
 
 TEST_CASE("linear: experts in one tensor are taken by its name", "[checkpoint][linear]") {
   Made made;
-  made.add("m.experts.down_proj", "U8", {2, 16, 32}, 1).add("m.experts.down_proj_weight_scale", "F8_E4M3", {2, 16, 4}, 1);
+  made.add("m.experts.down_proj", "U8", {2, 16, 32}, 1)
+      .add("m.experts.down_proj_weight_scale", "F8_E4M3", {2, 16, 4}, 1);
   made.scale("m.experts.down_proj_weight_scale_2", {1, 8}, {2});
   const Linear down = find_linear(made.all(), "m.experts.down_proj", Cut::kN, {});
   CHECK(down.n == 16);

@@ -29,9 +29,9 @@ void Reader::read_rows(Stored& stored, const std::string& stem, bool fused) {
   } else if (layer_.convention == Convention::kComfyUi) {
     refuse(*stored.tensor, "is not marked as ComfyUI's NVFP4, but others of its layer are");
   }
-  const Form form = comfy                                     ? Form::kComfyUi
+  const Form form = comfy                                      ? Form::kComfyUi
                     : names_.convention == Convention::kGptOss ? Form::kBlocks
-                                                              : Form::kPlain;
+                                                               : Form::kPlain;
   check_elements(*stored.tensor, form);
   stored.planes = read_planes(*stored.tensor, use(tensors_.need(stem + names_.factors)), form, layer_.moved);
   if (stored.planes.encoding == Encoding::kMxfp4) {
@@ -123,8 +123,7 @@ void take_rows(const Choice& choice, const StoredTensor& first, int32_t n, std::
 
 void check_extents(const Layer& layer, const StoredTensor& first) {
   if (layer.k % 32 != 0) refuse(first, "has K = " + std::to_string(layer.k) + ", no multiple of 32");
-  if (layer.n % 8 != 0)
-    refuse(first, "gives a rank N = " + std::to_string(layer.n) + ", no multiple of 8");
+  if (layer.n % 8 != 0) refuse(first, "gives a rank N = " + std::to_string(layer.n) + ", no multiple of 8");
 }
 
 }  // namespace checkpoint
