@@ -45,7 +45,8 @@ void for_each_kind(const Check& check) {
 template <class LookAt>
 void for_each_shape(const LookAt& look_at) {
   bench::for_each_shape(look_at);
-  for (const auto& [n, k] : {std::pair{2880, 2880}, {2048, 14336}, {4096, 14336}, {7168, 2048}, {7168, 18432}})
+  for (const auto& [n, k] :
+       {std::pair{2880, 2880}, {2048, 14336}, {4096, 14336}, {7168, 2048}, {7168, 18432}})
     for (const int32_t m : {1, 8, 24, 32, 64, 256, 768, 2048}) look_at(Shape{m, n, k});
 }
 
@@ -325,11 +326,13 @@ TEST_CASE("an addend costs the bytes of C once more, and its instructions", "[ho
 
 // What an H200's faster memory would choose differently costs little, and so does a constant at either end of
 // what its sources allow.
-TEST_CASE("the choice of one product hardly depends on where a constant lies", "[host][select_instance][one]") {
+TEST_CASE("the choice of one product hardly depends on where a constant lies",
+          "[host][select_instance][one]") {
   for (const Architecture& architecture : kArchitectures) {
     const InstanceKind kind{architecture.arch, CType::kFp16, false, CType::kNvfp4, 1};
     const CostTable& table = cost_table(kind.arch);
-    const auto check = [&](const std::string& what, const CostConstants& constants, double close, double worst) {
+    const auto check = [&](const std::string& what, const CostConstants& constants, double close,
+                           double worst) {
       bench::Regret all{};
       for_each_shape([&](Shape shape) {
         shape.activation = kNone;
