@@ -1,7 +1,7 @@
 // chain.cpp -- up, then down, in NVFP4: C and SFC of one launch are A and SFA of the next, where they lie
 //
-// A SwiGLU block is down(silu(gate(x)) * up(x)). With c_dtype = NVFP4 the launch quantises its own output: no
-// bf16 tensor of the intermediate size is written, and no kernel reads it back to quantise it.
+// A SwiGLU block is x + down(silu(gate(x)) * up(x)). With c_dtype = NVFP4 the first launch quantises its own
+// output: no bf16 tensor of the intermediate size is written, and no kernel reads it back to quantise it.
 #include "compare.h"
 
 int main() {
@@ -29,19 +29,18 @@ int main() {
   first.c = c.data(), first.sfc = sfc.data(), first.c_dtype = DUALGEMM_DTYPE_NVFP4;
   first.c_global_scale = encode;
 
-  // The down projection is one product, which other libraries compute: cuBLASLt and CUTLASS take C and SFC
-  // as they are, too. To stay within this one, the page takes a launch whose gate is a constant: alpha1 = 0
-  // makes sigmoid(g) = 1/2, which a doubled alpha2 takes back. That computes a product in vain. The chain
-  // is the real one all the same: `encode` is the scale of A now, where the scale of x was, and alpha2
-  // takes it out again.
-  Buffer<uint16_t> y(size_t(m) * hidden, 0xFFFF);
+  // The down projection is one product. `encode` is the scale of A now, where the scale of x was, and alpha1
+  // takes it out again. The residual x, here in bf16, is added by c_add: y = x + down(c).
+  Buffer<uint16_t> residual(x.values.size()), y(size_t(m) * hidden, 0xFFFF);
+  std::transform(x.values.begin(), x.values.end(), residual.begin(), bf16);
   dualgemm_args_t second;
   dualgemm_args_init(&second);
   second.m = m, second.n = hidden, second.k = intermediate;
   second.a = first.c, second.sfa = first.sfc;
-  second.b1 = second.b2 = down.codes.data(), second.sfb1 = second.sfb2 = down.factors.data();
-  second.activation = DUALGEMM_ACTIVATION_GLU;
-  second.alpha1 = 0, second.alpha2 = 2 / (encode * down.scale[0]);
+  second.products = 1;
+  second.b1 = down.codes.data(), second.sfb1 = down.factors.data();
+  second.alpha1 = 1 / (encode * down.scale[0]);
+  second.c_add = residual.data();
   second.c = y.data(), second.c_dtype = DUALGEMM_DTYPE_BF16;
 
   must(dualgemm_launch_ex(&first, nullptr));
@@ -56,11 +55,12 @@ int main() {
   Comparison compare;
   compare.nvfp4(values, exact, intermediate, encode);
 
-  // The second: the product of what C is worth and the weights of down, to half a step of bf16 (2^-8), and
-  // 2^-14 for the sums, which keep 24 bits.
+  // The second: the residual, and the product of what C is worth and the weights of down, to half a step of
+  // bf16 (2^-8), and 2^-14 for the sums, which keep 24 bits.
   for (int row = 0; row < m; ++row) {
     for (int column = 0; column < hidden; ++column) {
-      const double sum = dot(&values[row * intermediate], &down.values[column * intermediate], intermediate);
+      const double sum = from_bf16(residual[row * hidden + column]) +
+                         dot(&values[row * intermediate], &down.values[column * intermediate], intermediate);
       compare(from_bf16(y[row * hidden + column]), sum, std::fabs(sum) / 256 + 0x1p-14);
     }
   }

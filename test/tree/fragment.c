@@ -35,9 +35,17 @@ int main(void) {
   int32_t* counts = device_copy(host_counts, sizeof host_counts);
   int32_t* offsets = device_copy(host_offsets, sizeof host_offsets);
   float *gate_alphas = device_copy(ones, sizeof ones), *up_alphas = device_copy(ones, sizeof ones);
+  /* The down projection behind it: K is n, and it gives `hidden` columns. */
+  const int32_t hidden = kK;
+  const float down_input_scale = 0.5f, down_weight_scale_2 = 0.5f;
+  void *h = device((size_t)kM * kN / 2, 0xFF), *sfh = device(dualgemm_sf_size(kM, kN), 0xFF);
+  void *w_down = device((size_t)kK * kN / 2, 0), *sf_down = device(dualgemm_sf_size(kK, kN), 0);
+  void* residual = device((size_t)kM * kK * sizeof(uint16_t), 0);
   cudaStream_t stream;
   if (cudaStreamCreate(&stream) != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess) return 2;
   (void)experts, (void)counts, (void)offsets, (void)gate_alphas, (void)up_alphas, (void)alpha1, (void)alpha2;
+  (void)hidden, (void)down_input_scale, (void)down_weight_scale_2, (void)h, (void)sfh, (void)w_down;
+  (void)sf_down, (void)residual;
 
 #include "fragment.inc"
 

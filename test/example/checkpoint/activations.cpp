@@ -36,25 +36,28 @@ Input make_input(int32_t rows, int32_t k, size_t experts) {
 // found two. The larger decode scale reaches as far as either range, so it saturates nothing that the other
 // would not; what it costs is a part of a bit in the factors. (Loaders that take the largest *encode* scale
 // choose the smaller range.) Both alphas then contain this scale, and neither projection's own.
-std::vector<double> input_scales(const Mlp& mlp) {
+std::vector<double> input_scales(const Sides& sides) {
   std::vector<double> scales;
-  for (size_t e = 0; e < mlp.gates.size() && mlp.gates[e].input_scale; ++e)
-    scales.push_back(std::max(*mlp.gates[e].input_scale, *mlp.ups[e].input_scale));
+  for (size_t e = 0; e < sides.experts() && sides.first[e].input_scale; ++e) {
+    const double first = *sides.first[e].input_scale;
+    scales.push_back(sides.second ? std::max(first, *(*sides.second)[e].input_scale) : first);
+  }
   return scales;
 }
 
-Activations quantise(const Input& input, int32_t rows, const Mlp& mlp, const std::vector<double>& scales,
+Activations quantise(const Input& input, const Sides& sides, const std::vector<double>& scales,
                      const DeviceBuffer& first, dualgemm_args_t& launch) {
-  const size_t experts = mlp.gates.size();
+  const size_t experts = sides.experts();
+  const int32_t rows = input.rows();
   const DeviceBuffer x(input.x);
   std::vector<float> encode(std::max<size_t>({experts, size_t(rows), 3}), 1.0f);
   for (size_t e = 0; e < scales.size(); ++e) encode[e] = static_cast<float>(1 / scales[e]);
-  Activations a{DeviceBuffer(size_t(rows) * mlp.k / 2),
-                DeviceBuffer(blocks_of_rows(rows, experts) * dualgemm_sf_size(128, mlp.k)),
+  Activations a{DeviceBuffer(size_t(rows) * sides.k / 2),
+                DeviceBuffer(blocks_of_rows(rows, experts) * dualgemm_sf_size(128, sides.k)),
                 DeviceBuffer(encode)};
   dualgemm_quantize_args_t args;
   dualgemm_quantize_args_init(&args);
-  args.rows = rows, args.k = mlp.k;
+  args.rows = rows, args.k = sides.k;
   if (experts > 1) {
     args.group_mode = DUALGEMM_GROUP_OFFSETS;
     args.groups = static_cast<int32_t>(experts);
@@ -69,7 +72,8 @@ Activations quantise(const Input& input, int32_t rows, const Mlp& mlp, const std
   } else if (experts == 1) {  // the launch takes it from where it is written
     args.scale_mode = DUALGEMM_SCALE_TENSOR;
     args.tensor_scales = a.scales.as<float>();
-    launch.alpha1_dev = launch.alpha2_dev = args.tensor_scales + 2;
+    launch.alpha1_dev = args.tensor_scales + 2;
+    if (sides.second) launch.alpha2_dev = launch.alpha1_dev;
   } else {  // alpha1_dev is taken by the experts' own alphas, so A has a factor for each row
     args.scale_mode = DUALGEMM_SCALE_ROW;
     args.row_scale = a.scales.as<float>();

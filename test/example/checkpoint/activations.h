@@ -13,13 +13,15 @@ namespace checkpoint {
 struct Input {
   std::vector<uint16_t> x;     // [rows, k] BF16
   std::vector<int32_t> first;  // [experts + 1]: expert e has the rows first[e] to first[e + 1] - 1
+
+  int32_t rows() const { return first.back(); }
 };
 
 Input make_input(int32_t rows, int32_t k, size_t experts);
 
 // Of each expert the scale that its rows of A are quantised with, as a decode scale; empty where there is
 // none.
-std::vector<double> input_scales(const Mlp& mlp);
+std::vector<double> input_scales(const Sides& sides);
 
 // A and SFA, and what of their scale is not in the alphas.
 struct Activations {
@@ -27,7 +29,7 @@ struct Activations {
 };
 
 // Quantises, and puts into the launch what it has to know of it: where A, SFA and computed scales are.
-Activations quantise(const Input& input, int32_t rows, const Mlp& mlp, const std::vector<double>& scales,
+Activations quantise(const Input& input, const Sides& sides, const std::vector<double>& scales,
                      const DeviceBuffer& first, dualgemm_args_t& launch);
 
 }  // namespace checkpoint

@@ -16,7 +16,7 @@ import struct
 import subprocess
 import sys
 
-from layouts import FIXTURES, bf16, experts_of, located, read, rows_of
+from layouts import FIXTURES, bf16, down_of, experts_of, linear_of, located, read, rows_of
 
 PROGRAM, FOLDER, NAME, *OPTIONS = sys.argv[1:]
 
@@ -26,25 +26,27 @@ def option(name, default):
 
 
 def activation(g, u):
-    if "--gpt-oss" in OPTIONS or NAME == "gpt_oss_mxfp4":  # whose names say it
+    if "--gpt-oss" in OPTIONS or NAME in ("gpt_oss_mxfp4", "gpt_oss_layer"):  # whose names say it
         g, u = min(g, 7), max(-7, min(u, 7)) + 1
         return g / (1 + math.exp(-1.702 * g)) * u
     return g / (1 + math.exp(-g)) * u
 
 
 def rank(rows):
-    """The part of this rank, of rows or of biases."""
+    """The part of this rank, of rows, of biases or of columns."""
     n = len(rows) // option("--tp-size", 1)
     return rows[option("--tp-rank", 0) * n:][:n]
 
 
+def product(x, side, part=rank):
+    """One row of x with a weight; `part` takes of its rows those that a launch has."""
+    rows, scale, _, bias = side
+    return [scale * sum(map(float.__mul__, x, row)) + b for row, b in zip(part(rows), part(bias or [0] * len(rows)))]
+
+
 def outputs(x, expert):
     """C of one row of x."""
-    def product(side):
-        rows, scale, _, bias = side
-        added = rank(bias or [0] * len(rows))
-        return [scale * sum(map(float.__mul__, x, row)) + b for row, b in zip(rank(rows), added)]
-    return [activation(g, u) for g, u in zip(*map(product, expert))]
+    return [activation(g, u) for g, u in zip(*(product(x, side) for side in expert))]
 
 
 def distance(got, expected):
@@ -56,32 +58,82 @@ def expect(condition, what):
         sys.exit("check.py: " + what)
 
 
-def check_fixture():
-    files, experts = experts_of(NAME, rank)
-    dump = pathlib.Path(FOLDER) / "".join([NAME, *OPTIONS])
+def run(files):
+    """Of each launch what the program says, and A and C."""
+    dump = pathlib.Path(FOLDER) / re.sub(r"\W", "_", " ".join([NAME, *OPTIONS]))
     ran = subprocess.run([PROGRAM, *map(str, files), "--dump", str(dump), *OPTIONS], stdout=subprocess.PIPE, text=True)
     print(ran.stdout)
-    said = {line[:12].strip(): line[13:] for line in ran.stdout.splitlines() if line[0] != " "}
-    expect(ran.returncode == 0 and said["verdict"].startswith("correct, as read: 0 of "), "the program's verdict")
+    said = [{line[:12].strip(): line[13:] for line in part.splitlines() if line[0] != " "}
+            for part in ran.stdout.split("\n\n")]
+    expect(ran.returncode == 0 and all(one["verdict"].startswith("correct, as read: 0 of ") for one in said),
+           "the program's verdict")
+    parts = "xc" if len(said) == 1 else ("x", "c", "down")
+    return said, [bf16(pathlib.Path(f"{dump}.{part}").read_bytes()) for part in parts]
 
+
+def check_alpha(said, name, expected):
+    got = [float(word) for word in said[name].split()]
+    expect(len(got) == len(expected) and all(math.isclose(*two, rel_tol=1e-6) for two in zip(got, expected)),
+           f"{name} is {got}, expected {expected}")
+
+
+def rows_by_expert(said, x, k):
+    """Each row of x with its expert."""
+    first = [int(word) for word in said["rows"].split()]
+    owners = [e for e in range(len(first) - 1) for _ in range(first[e], first[e + 1])]
+    expect(len(x) == len(owners) * k, "the rows do not belong to the experts")
+    return [(x[row * k:][:k], e) for row, e in enumerate(owners)]
+
+
+def check_c(c, straight, other, what):
+    expect(len(straight) == len(c), f"C has {len(c)} numbers, expected {len(straight)}")
+    print(f"C is {distance(c, straight):.3f} from the checkpoint's, {distance(c, other):.3f} with {what}")
+    expect(distance(c, straight) < 0.25 and distance(c, other) > 0.5, "that is not C")
+
+
+def check_mlp(said, experts, x, c):
     for name, side in (("alpha1", 0), ("alpha2", 1)):
-        expected = [e[side][1] * max(e[0][2] or 1, e[1][2] or 1) if e[0][2] else e[side][1] for e in experts]
-        got = [float(word) for word in said[name].split()]
-        expect(len(got) == len(expected) and all(math.isclose(*two, rel_tol=1e-6) for two in zip(got, expected)),
-               f"{name} is {got}, expected {expected}")
+        check_alpha(said, name, [e[side][1] * max(e[0][2] or 1, e[1][2] or 1) if e[0][2] else e[side][1]
+                                 for e in experts])
     expect(("none: " in said["input scale"]) == (experts[0][0][2] is None), "what it says of the input scale")
     expect(("differ" in said["input scale"]) == any(e[0][2] != e[1][2] for e in experts), "what it says of both")
+    rows = rows_by_expert(said, x, len(experts[0][0][0][0]))
+    straight, swapped = ([value for row, e in rows for value in outputs(row, experts[e][::order])]
+                         for order in (1, -1))
+    check_c(c, straight, swapped, "gate as up")
 
-    first = [int(word) for word in said["rows"].split()]
-    k = len(experts[0][0][0][0])
-    x, c = (bf16(pathlib.Path(f"{dump}.{part}").read_bytes()) for part in "xc")
-    owners = [e for e in range(len(experts)) for _ in range(first[e], first[e + 1])]
-    expect(len(x) == len(owners) * k, "the rows do not belong to the experts")
-    straight, swapped = ([value for row, e in enumerate(owners)
-                          for value in outputs(x[row * k:][:k], experts[e][::order])] for order in (1, -1))
-    expect(len(straight) == len(c), f"C has {len(c)} numbers, expected {len(straight)}")
-    print(f"C is {distance(c, straight):.3f} from the checkpoint's, {distance(c, swapped):.3f} with gate as up")
-    expect(distance(c, straight) < 0.25 and distance(c, swapped) > 0.5, "that is not C")
+
+def check_linear(said, weights, x, c, part):
+    """One product; of its rows a launch has `part`."""
+    expect("alpha2" not in said and "activation" not in said, "of one product there is no second")
+    check_alpha(said, "alpha1", [weight[1] * (weight[2] or 1) for weight in weights])
+    expect(("none: " in said["input scale"]) == (weights[0][2] is None), "what it says of the input scale")
+    rows = rows_by_expert(said, x, len(weights[0][0][0]))
+    straight, moved = ([value for row, e in rows for value in product(row[turn:] + row[:turn], weights[e], part)]
+                       for turn in (0, 16))
+    check_c(c, straight, moved, "K moved by 16")
+
+
+def first_has_bias(side):
+    """Of the ranks that share K."""
+    return (*side[:3], None if option("--tp-rank", 0) else side[3])
+
+
+def check_fixture():
+    if "--linear" in OPTIONS:
+        weight = linear_of(NAME, OPTIONS[OPTIONS.index("--linear") + 1])
+        (said,), (x, c) = run([FIXTURES / (NAME + ".safetensors")])
+        if "--cut-k" in OPTIONS:
+            check_linear(said, [first_has_bias((list(map(rank, weight[0])), *weight[1:]))], x, c, lambda rows: rows)
+        else:
+            check_linear(said, [weight], x, c, rank)
+        return
+    files, experts = experts_of(NAME, rank)
+    said, (x, c, *down) = run(files)
+    expect(len(said) == 1 + ("--down" in OPTIONS), "how many launches there were")
+    check_mlp(said[0], experts, x, c)
+    if down:  # multiplies C
+        check_linear(said[1], list(map(first_has_bias, down_of(NAME, rank))), c, *down, lambda rows: rows)
 
 
 def file(name, data):
@@ -138,7 +190,14 @@ def refused():
     dense, gguf = FIXTURES / "modelopt_dense.safetensors", FIXTURES / "dense.gguf"
     layer = "model.layers.0.mlp."
     gate = layer + "gate_proj.weight"
+    with_down = FIXTURES / "modelopt_layer.safetensors"
     return (
+        (lambda: [dense, "--down"], layer + "down_proj.weight: is missing"),
+        (lambda: [with_down, "--down", "--tp-rank", "1", "--tp-size", "4"],
+         layer + "down_proj.weight: U8 [24, 32] has K = 64, of which each of 4 ranks needs a multiple of 32"),
+        (lambda: [with_down, "--linear", layer + "down_proj"], layer + "down_proj: is missing"),
+        (lambda: [dense, "--linear", "model.layers.0.post_attention_layernorm.weight"],
+         "model.layers.0.post_attention_layernorm.weight: BF16 [64] has neither 2 nor 3 dimensions"),
         (lambda: file("cut.safetensors", dense.read_bytes()[:-1]), layer + "up_proj.weight: data_offsets"),
         (lambda: file("cut.safetensors", dense.read_bytes()[:500]), "cut off in its header"),
         (lambda: file("cut.gguf", gguf.read_bytes()[:-1024]), "blk.0.ffn_up.weight: its data reaches outside the file"),
@@ -247,6 +306,23 @@ def gguf_in_one():
     return file("in_one.gguf", head + bytes(-len(head) % 32) + data)
 
 
+def as_comfy(path):
+    """Gate, up and down as ComfyUI stores them: the first element in the high nibble, factors in atoms, and a mark."""
+    tensors = {name: tensor for name, tensor in contents(path).items() if ".mlp." in name}
+    for name in [name for name in tensors if name.endswith(".weight")]:
+        (_, (n, width), codes), (_, (_, columns), factors) = tensors[name], tensors[name + "_scale"]
+        shape = [-(-n // 128) * 128, -(-columns // 4) * 4]
+        atoms = bytearray(math.prod(shape))
+        for row, column in itertools.product(range(n), range(columns)):
+            atoms[(row // 128 * (shape[1] // 4) + column // 4) * 512 + row % 32 * 16 + row // 32 % 4 * 4 +
+                  column % 4] = factors[row * columns + column]
+        mark = b'{"format": "nvfp4"}'
+        tensors |= {name: ("U8", [n, width], bytes(b >> 4 | (b & 15) << 4 for b in codes)),
+                    name + "_scale": ("F8_E4M3", shape, bytes(atoms)),
+                    name.removesuffix("weight") + "comfy_quant": ("U8", [len(mark)], mark)}
+    return safetensors("comfy.safetensors", tensors)
+
+
 def folder(name, files, **others):
     """A folder with these files, whose names are theirs, and with texts of JSON."""
     path = pathlib.Path(FOLDER) / f"{NAME}_{name}"
@@ -258,7 +334,8 @@ def folder(name, files, **others):
 
 
 def equal():
-    """Files, and others that hold the same."""
+    """Files, and others that hold the same. Options come last."""
+    layer, second = FIXTURES / "modelopt_layer.safetensors", ["--down", "--tp-rank", "1", "--tp-size", "2"]
     dense, gguf = FIXTURES / "modelopt_dense.safetensors", FIXTURES / "experts.gguf"
     oss = FIXTURES / "modelopt_gpt_oss.safetensors"
     parts = [FIXTURES / f"modelopt_experts-{i}-of-2.safetensors" for i in (1, 2)]
@@ -285,6 +362,7 @@ def equal():
             "config", parts, config={"quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"}})),
         ([oss, "--gpt-oss"], "gpt-oss by its configuration",
          lambda: folder("gpt_oss", [oss], config={"model_type": "gpt_oss", "swiglu_limit": 7.0})),
+        ([layer, *second], "ComfyUI's", lambda: [as_comfy(layer), *second]),
         ([gguf], "ffn_gate_up_exps", gguf_in_one))
 
 
@@ -294,15 +372,19 @@ def result_of(files):
     ran = subprocess.run([PROGRAM, *map(str, files), "--dump", str(dump)], stdout=subprocess.PIPE, text=True)
     expect(ran.returncode == 0, ran.stdout)
     said = [line for line in ran.stdout.splitlines() if line.startswith("alpha")]
-    return said, pathlib.Path(f"{dump}.x").read_bytes(), pathlib.Path(f"{dump}.c").read_bytes()
+    parts = ("x", "c", "down") if "--down" in files else "xc"
+    return said, *(pathlib.Path(f"{dump}.{part}").read_bytes() for part in parts)
 
 
 def check_equal():
     known = {}
     for files, what, make in equal():
-        if files[0] not in known: known[files[0]] = result_of(files)
-        expect(any(known[files[0]][2]), "C is zero")
-        expect(result_of([make()]) == known[files[0]], f"{what}: not the result of {files[0].name}")
+        key = tuple(files)
+        if key not in known: known[key] = result_of(files)
+        expect(all(map(any, known[key])), "C is zero")
+        made = make()
+        expect(result_of(made if isinstance(made, list) else [made]) == known[key],
+               f"{what}: not the result of {files[0].name}")
         print(f"{files[0].name} as {what}: the same alphas, the same C")
 
 

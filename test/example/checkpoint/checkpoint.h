@@ -1,4 +1,5 @@
 // checkpoint.h -- from the tensors of a checkpoint to gate and up: where they lie, and what they are worth.
+// linear.h has the same of a layer that is one product.
 #pragma once
 
 #include <optional>
@@ -11,7 +12,7 @@
 
 namespace checkpoint {
 
-// Gate or up of one expert, [n, k], where the file has it.
+// A weight of one expert, [n, k], where the file has it.
 struct Matrix {
   std::string name;
   Encoding encoding;
@@ -26,17 +27,30 @@ struct Matrix {
   std::vector<float> bias;            // [n], or empty
 };
 
-struct Mlp {
+// What was read for a launch, and how.
+struct Layer {
   Convention convention;
-  std::string gate, layout;         // the name of gate's tensor, and in words how its rows lie
+  std::string name, layout;         // the name of the first tensor of elements, and in words how its rows lie
   std::vector<std::string> notes;   // "NAME TYPE [SHAPE]" of each tensor that was used
   std::vector<std::string> others;  // names of those beside them that were not, and of metadata
-  bool gpt_oss;                     // by its names or by its configuration: the activation is that of gpt-oss
-  std::string activation_note;      // what the activation that is computed is not, or ""
   int32_t n, k;
-  uint64_t first_expert;           // the number of the first, where they have numbers
-  std::vector<Matrix> gates, ups;  // one of each for every expert
+  uint64_t first_expert;  // the number of the first, where they have numbers
   Moved moved;
+};
+
+struct Mlp : Layer {
+  bool gpt_oss;                    // by its names or by its configuration: the activation is that of gpt-oss
+  std::string activation_note;     // what the activation that is computed is not, or ""
+  std::vector<Matrix> gates, ups;  // one of each for every expert
+};
+
+// What a launch multiplies A with: gate and up, or one weight alone. One of each for every expert.
+struct Sides {
+  const std::vector<Matrix>& first;
+  const std::vector<Matrix>* second;  // nullptr of one product
+  int32_t n, k;
+
+  size_t experts() const { return first.size(); }
 };
 
 struct Choice {

@@ -15,7 +15,7 @@ using dualgemm_test::contains;
 TEST_CASE("checkpoint: gate and up of their own are taken as they lie", "[checkpoint]") {
   Made made = plain();
   const Mlp mlp = made.find();
-  CHECK(mlp.gate == "l.0.mlp.gate_proj.weight");
+  CHECK(mlp.name == "l.0.mlp.gate_proj.weight");
   CHECK(mlp.convention == Convention::kModelOpt);
   CHECK(mlp.n == 32);
   CHECK(mlp.k == 64);
@@ -37,7 +37,7 @@ TEST_CASE("checkpoint: w1 is the gate and w3 the value, of experts in the order 
     for (const char* leaf : {"w3", "w1", "w2"})
       made.modelopt("b.experts." + std::to_string(e) + "." + leaf, 8, 32, 1, 1);
   const Mlp mlp = made.find();
-  CHECK(mlp.gate == "b.experts.*.w1.weight");
+  CHECK(mlp.name == "b.experts.*.w1.weight");
   REQUIRE(mlp.gates.size() == 12);
   for (int e = 0; e < 12; ++e) {
     const std::string before = "b.experts." + std::to_string(e);
@@ -196,7 +196,7 @@ TEST_CASE("checkpoint: GGUF's shared experts are one dense MLP, beside experts o
     made.add(before + "_exps.weight", "Q4_K", {4, 8, 256}, 0)[before + "_exps.weight"].ggml_type = 12;
   }
   const Mlp mlp = made.find();
-  CHECK(mlp.gate == "blk.0.ffn_gate_shexp.weight");
+  CHECK(mlp.name == "blk.0.ffn_gate_shexp.weight");
   CHECK(mlp.gates.size() == 1);
   CHECK(mlp.ups[0].elements == made["blk.0.ffn_up_shexp.weight"].bytes.data());
   CHECK(mlp.ups[0].scale == 0.5);
@@ -213,7 +213,7 @@ TEST_CASE("checkpoint: one layer is chosen of several", "[checkpoint]") {
   choice.gate = "l.1.mlp.gate_proj.weight";
   CHECK(made.find(choice).k == 32);
   made["l.0.mlp.gate_proj.weight"].name = "l.000.mlp.other.weight";
-  CHECK(made.find().gate == "l.1.mlp.gate_proj.weight");  // the first that is NVFP4
+  CHECK(made.find().name == "l.1.mlp.gate_proj.weight");  // the first that is NVFP4
 }
 
 TEST_CASE("checkpoint: files of one checkpoint have each name once", "[checkpoint]") {

@@ -1,19 +1,19 @@
 // from_checkpoint.cpp -- from the files of a checkpoint to C = f(alpha1 * A * B1^T) * h(alpha2 * A * B2^T):
 // finds gate and up, quantises activations, launches once for all experts, and compares every output with
-// double precision. README.md has the commands. The exit status is the verdict: of the launch, on the tensors
-// as they were read.
+// double precision. The down projection, or any other linear layer, is a launch of one product. README.md has
+// the commands. The exit status is the verdict: of the launches, on the tensors as they were read.
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <fstream>
+#include <optional>
 
-#include "example/checkpoint/activations.h"
 #include "example/checkpoint/checkpoint.h"
 #include "example/checkpoint/files.h"
+#include "example/checkpoint/launch.h"
+#include "example/checkpoint/linear.h"
 #include "example/checkpoint/report.h"
-#include "example/checkpoint/weights.h"
 
 namespace {
 
@@ -23,55 +23,9 @@ struct Options {
   std::vector<std::string> files;
   Choice choice;
   int rows = 24;
-  bool list = false, gpt_oss = false;
-  std::string dump;
+  bool list = false, gpt_oss = false, down = false, cut_k = false;
+  std::string linear, dump;
 };
-
-// The alphas of one side: the scale of A, where it is known before, times those of the weights.
-std::vector<double> alphas_of(const std::vector<Matrix>& matrices, const Weights& weights,
-                              const std::vector<double>& input_scales) {
-  std::vector<double> alphas;
-  for (size_t e = 0; e < matrices.size(); ++e)
-    alphas.push_back(matrices[e].scale * weights.scales[e] * (input_scales.empty() ? 1 : input_scales[e]));
-  return alphas;
-}
-
-std::vector<float> biases_of(const std::vector<Matrix>& matrices) {
-  std::vector<float> all;
-  for (const Matrix& matrix : matrices) all.insert(all.end(), matrix.bias.begin(), matrix.bias.end());
-  if (all.empty()) all.push_back(0);  // a buffer that no launch sees
-  return all;
-}
-
-Verdict verify(const Mlp& mlp, const Input& input, const Activations& a, const std::vector<double>& scales,
-               const std::vector<uint16_t>& c, const Activation& activation) {
-  const auto elements = a.elements.read<uint8_t>(), factors = a.factors.read<uint8_t>();
-  const auto written = a.scales.read<float>();
-  const size_t experts = mlp.gates.size();
-  Verdict verdict;
-  size_t block = 0;
-  for (size_t e = 0; e < experts; ++e) {
-    const int32_t first = input.first[e], rows = input.first[e + 1] - first;
-    Problem problem{&mlp.gates[e],
-                    &mlp.ups[e],
-                    mlp.n,
-                    mlp.k,
-                    std::vector<float>(size_t(rows) * mlp.k),
-                    {},
-                    &c[size_t(first) * mlp.n],
-                    activation};
-    if (rows == 0) continue;
-    check(dualgemm_dequantize_host(&elements[size_t(first) * mlp.k / 2], 0,
-                                   &factors[block * dualgemm_sf_size(128, mlp.k)], rows, mlp.k, 1.0f,
-                                   problem.a.data(), 0),
-          "dualgemm_dequantize_host");
-    block += (rows + 127) / 128;
-    for (int32_t row = first; row < first + rows; ++row)
-      problem.row_scales.push_back(!scales.empty() ? scales[e] : written[experts == 1 ? 2 : row]);
-    verdict.add(problem);
-  }
-  return verdict;
-}
 
 void dump(const std::string& name, const std::vector<uint16_t>& values) {
   std::ofstream file(name, std::ios::binary);
@@ -79,82 +33,70 @@ void dump(const std::string& name, const std::vector<uint16_t>& values) {
   if (!file) throw std::runtime_error(name + ": cannot be written");
 }
 
-bool run(const Mlp& mlp, const Options& options) {
-  const size_t experts = mlp.gates.size();
-  const Input input = make_input(options.rows, mlp.k, experts);
-  const DeviceBuffer first(input.first);
-  dualgemm_args_t args;
-  dualgemm_args_init(&args);
-  args.m = options.rows, args.n = mlp.n, args.k = mlp.k;
-
-  const std::vector<double> scales = input_scales(mlp);
-  print_input_scales(mlp, scales);
-  const Activations a = quantise(input, options.rows, mlp, scales, first, args);
-  const Weights gate = upload(mlp.gates, mlp.n, mlp.k), up = upload(mlp.ups, mlp.n, mlp.k);
-  args.b1 = gate.elements.as(), args.sfb1 = gate.factors.as();
-  args.b2 = up.elements.as(), args.sfb2 = up.factors.as();
-
-  const std::vector<double> alpha1 = alphas_of(mlp.gates, gate, scales),
-                            alpha2 = alphas_of(mlp.ups, up, scales);
-  const DeviceBuffer alpha1_dev(std::vector<float>(alpha1.begin(), alpha1.end()));
-  const DeviceBuffer alpha2_dev(std::vector<float>(alpha2.begin(), alpha2.end()));
-  if (experts == 1) {
-    args.alpha1 = static_cast<float>(alpha1[0]), args.alpha2 = static_cast<float>(alpha2[0]);
-  } else {
-    args.group_mode = DUALGEMM_GROUP_OFFSETS;
-    args.groups = static_cast<int32_t>(experts);
-    args.group_rows = first.as<int32_t>();
-    args.alpha1_dev = alpha1_dev.as<float>(), args.alpha2_dev = alpha2_dev.as<float>();
-    args.alpha_stride = 1;
-  }
-  fmt::print("rows         {}\nalpha1       {}\nalpha2       {}\n", fmt::join(input.first, " "),
-             joined(alpha1), joined(alpha2));
-
-  const DeviceBuffer bias1(biases_of(mlp.gates)), bias2(biases_of(mlp.ups));
-  if (!mlp.gates[0].bias.empty()) args.bias1 = bias1.as();
-  if (!mlp.ups[0].bias.empty()) args.bias2 = bias2.as();
-  args.bias_dtype = DUALGEMM_DTYPE_FP32;
-  if (args.bias1 || args.bias2) args.bias_stride = mlp.n;
-  const bool gpt_oss = options.gpt_oss || mlp.gpt_oss;
-  const Activation activation =
-      gpt_oss ? Activation{1.702f, 1, options.choice.config.swiglu_limit} : Activation{};
+// Gate and up, and behind them down, if asked for.
+bool run_mlp(const Files& files, const Options& options) {
+  Mlp mlp = find_mlp(files.tensors, options.choice);
+  std::optional<Linear> down;
+  if (options.down) down = find_down(files.tensors, options.choice, mlp);
+  print_found(mlp, mlp.gates, options.choice, files.unread);
+  const Activation activation = options.gpt_oss || mlp.gpt_oss
+                                    ? Activation{1.702f, 1, options.choice.config.swiglu_limit}
+                                    : Activation{};
   print_activation(activation, mlp.activation_note);
-  args.swiglu_alpha = activation.alpha, args.swiglu_beta = activation.beta,
-  args.swiglu_limit = activation.limit;
-
-  // NaN: an output that is not written cannot pass.
-  const DeviceBuffer c(std::vector<uint16_t>(size_t(options.rows) * mlp.n, 0xFFFF));
-  args.c = c.as();
-  check(dualgemm_launch_ex(&args, nullptr), "dualgemm_launch_ex");
-  check(cudaDeviceSynchronize(), "the kernel");
-
-  const std::vector<uint16_t> result = c.read<uint16_t>();
+  const Input input = make_input(options.rows, mlp.k, mlp.gates.size());
+  const Launched launched = launch({mlp.gates, &mlp.ups, mlp.n, mlp.k}, input, activation);
   if (!options.dump.empty()) {
     dump(options.dump + ".x", input.x);
-    dump(options.dump + ".c", result);
+    dump(options.dump + ".c", launched.c);
   }
-  const Verdict verdict = verify(mlp, input, a, scales, result, activation);
-  print_verdict(verdict);
-  return verdict.wrong == 0;
+  if (!down) return launched.verdict.wrong == 0;
+  fmt::print("\n");
+  print_found(*down, down->weights, options.choice, {});
+  const Launched last = launch({down->weights, nullptr, down->n, down->k}, {launched.c, input.first}, {});
+  if (!options.dump.empty()) dump(options.dump + ".down", last.c);
+  return launched.verdict.wrong == 0 && last.verdict.wrong == 0;
+}
+
+bool run_linear(const Files& files, const Options& options) {
+  const Linear linear =
+      find_linear(files.tensors, options.linear, options.cut_k ? Cut::kK : Cut::kN, options.choice);
+  print_found(linear, linear.weights, options.choice, files.unread);
+  const Input input = make_input(options.rows, linear.k, linear.weights.size());
+  const Launched launched = launch({linear.weights, nullptr, linear.n, linear.k}, input, {});
+  if (!options.dump.empty()) {
+    dump(options.dump + ".x", input.x);
+    dump(options.dump + ".c", launched.c);
+  }
+  return launched.verdict.wrong == 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("The SwiGLU half of an MLP, from .safetensors or .gguf files");
+  CLI::App app(
+      "The SwiGLU half of an MLP, its other half, or any linear layer, from .safetensors or .gguf files");
   app.add_option("files", options.files, "all files that have tensors of the layer, or an index, or a folder")
       ->required();
   app.add_flag("--list", options.list, "names every gate there is, and does nothing else");
-  app.add_option("--gate", options.choice.gate, "the gate to take, as --list names it");
+  auto* gate = app.add_option("--gate", options.choice.gate, "the gate to take, as --list names it");
+  auto* down = app.add_flag("--down", options.down, "also the down projection, of what gate and up give");
+  auto* linear = app.add_option("--linear", options.linear,
+                                "instead one product: the weight whose tensor of elements has this name");
+  app.add_flag("--cut-k", options.cut_k, "with --linear: the ranks share K, as of o_proj and down_proj")
+      ->needs(linear);
   app.add_option("--rows", options.rows, "rows of A, of all experts together")->check(CLI::Range(1, 1 << 20));
   app.add_option("--tp-rank", options.choice.tp_rank, "this rank of a tensor-parallel layer");
-  app.add_option("--tp-size", options.choice.tp_size, "ranks that share the rows of gate and up")
+  app.add_option("--tp-size", options.choice.tp_size,
+                 "ranks that share the rows of gate and up, and K of down")
       ->check(CLI::Range(1, 1 << 20));
-  app.add_flag("--interleaved", options.choice.interleaved, "a fused tensor has rows g0, u0, g1, u1, ...");
-  app.add_flag("--gpt-oss", options.gpt_oss, "--interleaved, and the activation of gpt-oss");
-  app.add_option("--dump", options.dump,
-                 "writes A before it was quantised and C, BF16, to NAME.x and NAME.c");
+  auto* interleaved = app.add_flag("--interleaved", options.choice.interleaved,
+                                   "a fused tensor has rows g0, u0, g1, u1, ...");
+  auto* gpt_oss = app.add_flag("--gpt-oss", options.gpt_oss, "--interleaved, and the activation of gpt-oss");
+  for (CLI::Option* other : {gate, down, interleaved, gpt_oss}) linear->excludes(other);
+  app.add_option(
+      "--dump", options.dump,
+      "writes A before it was quantised and C, BF16, to NAME.x and NAME.c, and C of --down to NAME.down");
   CLI11_PARSE(app, argc, argv);
   options.choice.interleaved |= options.gpt_oss;
 
@@ -168,9 +110,8 @@ int main(int argc, char** argv) {
       return EXIT_SUCCESS;
     }
     options.choice.config = files.config;
-    const Mlp mlp = find_mlp(files.tensors, options.choice);
-    print_found(mlp, options.choice, files.unread);
-    return run(mlp, options) ? EXIT_SUCCESS : EXIT_FAILURE;
+    const bool correct = options.linear.empty() ? run_mlp(files, options) : run_linear(files, options);
+    return correct ? EXIT_SUCCESS : EXIT_FAILURE;
   } catch (const std::exception& e) {
     fmt::print(stderr, "from_checkpoint: {}\n", e.what());
     return EXIT_FAILURE;

@@ -121,11 +121,12 @@ def comfy(t, stem):
             floats(t[stem + ".weight_scale_2"])[0], floats(a)[0] if a else None)
 
 
-def mxfp4(t, stem, experts, rank):
-    """gpt-oss as shipped. The largest factor of a side's rows becomes 2^8, so its alpha has the rest."""
-    codes = [[E2M1[b >> shift & 15] for b in row for shift in (0, 4)]
+def mxfp4(t, stem, experts, step, rank, columns=lambda row: row):
+    """gpt-oss as shipped: of each expert the rows in `step` turns. The largest factor of the rows and columns that a
+    rank has becomes 2^8, so its alpha has the rest."""
+    codes = [columns([E2M1[b >> shift & 15] for b in row for shift in (0, 4)])
              for row in rows_of(t[stem + "_blocks"][1], math.prod(t[stem + "_blocks"][0][:2]))]
-    powers = [[byte - 127 for byte in row] for row in rows_of(t[stem + "_scales"][1], len(codes))]
+    powers = [columns([byte - 127 for byte in row]) for row in rows_of(t[stem + "_scales"][1], len(codes))]
     bias = bf16(t[stem + "_bias"][1])
 
     def side(rows):
@@ -134,7 +135,7 @@ def mxfp4(t, stem, experts, rank):
         return ([[value * 2.0 ** powers[row][i // 32] / scale for i, value in enumerate(codes[row])] for row in rows],
                 scale, None, [bias[row] for row in rows])
     count = len(codes) // experts
-    return [[side(range(e * count + first, (e + 1) * count, 2)) for first in (0, 1)] for e in range(experts)]
+    return [[side(range(e * count + first, (e + 1) * count, step)) for first in range(step)] for e in range(experts)]
 
 
 def compressed(t, stem):
@@ -156,6 +157,10 @@ def fused(t, stem, experts, split, turn=lambda x: x):
             for of_one, bias_one in zip(rows_of(rows, experts), rows_of(bias, experts) if bias else [None] * experts)]
 
 
+def of_gguf(t, stem):
+    return blocks(t[stem + ".weight"]), floats(t[stem + ".scale"])[0], floats(t[stem + ".input_scale"])[0], None
+
+
 def halves(rows):
     return (rows[:len(rows) // 2], rows[len(rows) // 2:]) if rows else (None, None)
 
@@ -169,7 +174,7 @@ def experts_of(name, rank):
     those rows of a side that a launch has."""
     files = sorted(FIXTURES.glob(name + "*.safetensors"))
     t = {key: value for file in files for key, value in read(file).items()}
-    if name == "modelopt_dense":
+    if name in ("modelopt_dense", "modelopt_layer"):
         return files, [pair(modelopt, t, "model.layers.0.mlp.")]
     if name == "modelopt_fused":
         rows, *scales = modelopt(t, "model.layers.0.mlp.gate_up_proj")
@@ -187,16 +192,18 @@ def experts_of(name, rank):
         stem = "model.diffusion_model.layers.0.feed_forward."
         return files, [[(*comfy(t, stem + leaf), None) for leaf in ("w1", "w3")]]
     if name == "gpt_oss_mxfp4":
-        return files, mxfp4(t, "model.layers.0.mlp.experts.gate_up_proj", 3, rank)
+        return files, mxfp4(t, "model.layers.0.mlp.experts.gate_up_proj", 3, 2, rank)
+    if name == "gpt_oss_layer":
+        return files, mxfp4(t, "model.layers.0.mlp.experts.gate_up_proj", 2, 2, rank)
     if name in ("compressed_dense", "compressed_weights"):
         return files, [pair(compressed, t, "model.layers.0.mlp.")]
     if name == "compressed_experts":
         return files, [pair(compressed, t, f"model.language_model.layers.0.mlp.experts.{e}.") for e in range(3)]
-    if name == "dense_gguf":
-        t = read(FIXTURES / "dense.gguf")
-        return [FIXTURES / "dense.gguf"], [[
-            (blocks(t[stem + ".weight"]), floats(t[stem + ".scale"])[0], floats(t[stem + ".input_scale"])[0], None)
-            for stem in ("blk.0.ffn_gate", "blk.0.ffn_up")]]
+    if name == "compressed_layer":
+        return files, [pair(compressed, t, f"model.layers.0.mlp.experts.{e}.") for e in range(2)]
+    if name in ("dense_gguf", "layer_gguf"):
+        file = FIXTURES / name.replace("_", ".")
+        return [file], [[of_gguf(read(file), stem) for stem in ("blk.0.ffn_gate", "blk.0.ffn_up")]]
     if name == "shared_gguf":
         t = read(FIXTURES / "shared.gguf")
         return [FIXTURES / "shared.gguf"], [[(blocks(t[stem + ".weight"]), floats(t[stem + ".scale"])[0], None, None)
@@ -206,3 +213,26 @@ def experts_of(name, rank):
     sides = [zip(rows_of(blocks(t[stem + ".weight"]), 2), floats(t[stem + ".scale"]))
              for stem in ("blk.0.ffn_gate_exps", "blk.0.ffn_up_exps")]
     return [FIXTURES / "experts.gguf"], [[(*side, None, None) for side in expert] for expert in zip(*sides)]
+
+
+def down_of(name, columns):
+    """The down projection of a fixture, as a side of experts_of; `columns` takes of a row what a launch has."""
+    if name == "layer_gguf":
+        sides = [of_gguf(read(FIXTURES / "layer.gguf"), "blk.0.ffn_down")]
+    else:
+        t, stem = read(FIXTURES / (name + ".safetensors")), "model.layers.0.mlp."
+        if name == "gpt_oss_layer":
+            return [side for side, in mxfp4(t, stem + "experts.down_proj", 2, 1, lambda rows: rows, columns)]
+        if name == "compressed_layer":
+            sides = [(*compressed(t, f"{stem}experts.{e}.down_proj"), None) for e in range(2)]
+        else:
+            assert name == "modelopt_layer"
+            sides = [(*modelopt(t, stem + "down_proj"), None)]
+    return [(list(map(columns, rows)), *others) for rows, *others in sides]
+
+
+def linear_of(name, tensor):
+    """One weight of a fixture, by the name of its elements."""
+    t, (stem, end) = read(FIXTURES / (name + ".safetensors")), tensor.rsplit(".", 1)
+    weight = compressed(t, stem) if end == "weight_packed" else modelopt(t, stem)
+    return (*weight, bf16(t[stem + ".bias"][1]) if stem + ".bias" in t else None)

@@ -1,4 +1,4 @@
-// names.cpp -- which names a checkpoint gives to gate and up, and to their scales:
+// names.cpp -- which names a checkpoint gives to gate, up and down, and to their scales:
 //
 //     ModelOpt             STEM.weight         [n, k/2]            e.g. nvidia/Llama-3.3-70B-Instruct-FP4
 //                          STEM.weight_scale   [n, k/16]
@@ -34,14 +34,14 @@
 namespace checkpoint {
 namespace {
 
-constexpr Spelling kSpellings[] = {{"gate_proj", "up_proj"},
-                                   {"w1", "w3"},
-                                   {"gate_up_proj", nullptr},
-                                   {"w13", nullptr},
-                                   {"ffn_gate", "ffn_up"},
-                                   {"ffn_gate_exps", "ffn_up_exps"},
-                                   {"ffn_gate_shexp", "ffn_up_shexp"},
-                                   {"ffn_gate_up_exps", nullptr}};
+constexpr Spelling kSpellings[] = {{"gate_proj", "up_proj", "down_proj"},
+                                   {"w1", "w3", "w2"},
+                                   {"gate_up_proj", nullptr, "down_proj"},
+                                   {"w13", nullptr, "w2"},
+                                   {"ffn_gate", "ffn_up", "ffn_down"},
+                                   {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"},
+                                   {"ffn_gate_shexp", "ffn_up_shexp", "ffn_down_shexp"},
+                                   {"ffn_gate_up_exps", nullptr, "ffn_down_exps"}};
 
 constexpr Names kModelOpt = {Convention::kModelOpt, ".weight",      ".weight_scale",
                              ".weight_scale_2",     ".input_scale", ".bias"};
@@ -77,13 +77,21 @@ void split_expert(Gate& gate) {
   gate.before.resize(digits);
 }
 
-// The tensor as a gate, or as the up of one: *is_up says which.
-std::optional<Gate> parse(const StoredTensor& tensor, bool* is_up) {
+// The tensor as elements, by the end of its name: first what is likelier.
+std::vector<Weight> weights_of(const StoredTensor& tensor) {
   std::vector<const Names*> all = {&kCompressedTensors, tensor.ggml_type ? &kGguf : &kModelOpt};
   for (const Names& names : kParameters) all.push_back(&names);
-  for (const Names* names : all) {
-    if (!tensor.name.ends_with(names->elements)) continue;
-    const std::string stem = tensor.name.substr(0, tensor.name.size() - std::string(names->elements).size());
+  std::vector<Weight> weights;
+  for (const Names* names : all)
+    if (tensor.name.ends_with(names->elements))
+      weights.push_back(
+          {tensor.name.substr(0, tensor.name.size() - std::string(names->elements).size()), names});
+  return weights;
+}
+
+// The tensor as a gate, or as the up of one: *is_up says which.
+std::optional<Gate> parse(const StoredTensor& tensor, bool* is_up) {
+  for (const auto& [stem, names] : weights_of(tensor)) {
     const size_t leaf = stem.rfind('.') + 1;  // 0 where there is no '.'
     for (const Spelling& spelling : kSpellings) {
       *is_up = spelling.up && stem.substr(leaf) == spelling.up;
@@ -145,6 +153,10 @@ std::vector<std::string> list_gates(const Tensors& tensors) {
 
 void refuse(const StoredTensor& tensor, const std::string& why) {
   throw FormatError(printable(tensor.name) + ": " + describe(tensor) + " " + why);
+}
+
+Weight choose_weight(const Tensors& tensors, const std::string& name) {
+  return weights_of(tensors.need(name)).front();  // the last of all names ends in ""
 }
 
 Gate choose_gate(const Tensors& tensors, const std::string& wanted) {

@@ -1,4 +1,4 @@
-// names.h -- which tensors of a checkpoint are gate and up.
+// names.h -- which tensors of a checkpoint are gate, up and down.
 #pragma once
 
 #include <string>
@@ -16,6 +16,7 @@ constexpr uint64_t kMostExperts = 1024;  // DUALGEMM_MAX_GROUPS
 // What a model calls its projections.
 struct Spelling {
   const char *gate, *up;  // up is nullptr where one tensor has both
+  const char* down;
 };
 
 // What a format appends to that. What it does not have is nullptr.
@@ -37,9 +38,10 @@ struct Gate {
   std::string stem(const char* leaf, uint64_t expert) const {
     return before + (numbered() ? std::to_string(expert) + after : "") + leaf;
   }
-  std::string label() const {
-    return before + (numbered() ? "*" + after : "") + spelling->gate + names->elements;
+  std::string label(const char* leaf) const {
+    return before + (numbered() ? "*" + after : "") + leaf + names->elements;
   }
+  std::string label() const { return label(spelling->gate); }
 };
 
 // The names of all tensors that are a gate, or gate and up in one. Experts count as one, numbered *.
@@ -48,6 +50,15 @@ std::vector<std::string> list_gates(const Tensors& tensors);
 // The gate that list_gates names so, or of "" the first that has elements of four bits. Throws FormatError if
 // there is none.
 Gate choose_gate(const Tensors& tensors, const std::string& wanted);
+
+// A tensor of elements by its own name, of whichever layer.
+struct Weight {
+  std::string stem;
+  const Names* names;
+};
+
+// Throws FormatError if there is no tensor of this name. Whether it is a weight its reader says.
+Weight choose_weight(const Tensors& tensors, const std::string& name);
 
 // Throws FormatError: the tensor's name, its type and shape, and why.
 [[noreturn]] void refuse(const StoredTensor& tensor, const std::string& why);

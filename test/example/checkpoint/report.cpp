@@ -24,29 +24,30 @@ std::string joined(const std::vector<double>& values) {
   return values.size() > kMost ? text + "..." : text;
 }
 
-void print_found(const Mlp& mlp, const Choice& choice, const std::vector<std::string>& unread) {
-  fmt::print("found        {}: {}, {}, {}\n", mlp.gate, name_of(mlp.convention),
-             name_of(mlp.gates[0].encoding), mlp.layout);
-  print_names("", mlp.notes);
-  print_names("not read", mlp.others);
+void print_found(const Layer& layer, const std::vector<Matrix>& weights, const Choice& choice,
+                 const std::vector<std::string>& unread) {
+  fmt::print("found        {}: {}, {}, {}\n", layer.name, name_of(layer.convention),
+             name_of(weights[0].encoding), layer.layout);
+  print_names("", layer.notes);
+  print_names("not read", layer.others);
   print_names("files left", unread);
-  fmt::print("problem      N {}, K {}, experts {}", mlp.n, mlp.k, mlp.gates.size());
-  if (mlp.first_expert > 0)
-    fmt::print(" ({} to {})", mlp.first_expert, mlp.first_expert + mlp.gates.size() - 1);
+  fmt::print("problem      N {}, K {}, experts {}", layer.n, layer.k, weights.size());
+  if (layer.first_expert > 0)
+    fmt::print(" ({} to {})", layer.first_expert, layer.first_expert + weights.size() - 1);
   if (choice.tp_size > 1) fmt::print(", rank {} of {}", choice.tp_rank, choice.tp_size);
   fmt::print("\n");
 }
 
-void print_input_scales(const Mlp& mlp, const std::vector<double>& scales) {
-  const bool one = mlp.gates.size() == 1;
+void print_input_scales(const Sides& sides, const std::vector<double>& scales) {
+  const bool one = sides.experts() == 1;
   if (scales.empty()) {
     fmt::print("input scale  none: the checkpoint has weights alone, so A gets a scale when it comes, {}\n",
                one ? "one for all rows (DUALGEMM_SCALE_TENSOR)" : "one for each row (DUALGEMM_SCALE_ROW)");
     return;
   }
   bool differ = false;
-  for (size_t e = 0; e < mlp.gates.size(); ++e)
-    differ |= *mlp.gates[e].input_scale != *mlp.ups[e].input_scale;
+  for (size_t e = 0; sides.second && e < sides.experts(); ++e)
+    differ |= *sides.first[e].input_scale != *(*sides.second)[e].input_scale;
   fmt::print("input scale  {}{}\n", joined(scales),
              differ
                  ? "(gate's and up's differ: A is quantised once, with the larger, which saturates nothing)"

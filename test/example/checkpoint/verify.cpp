@@ -22,7 +22,7 @@ struct Sum {
   double value = 0, error = 0;
 };
 
-// One row of A with one of gate or up, with all factors and the bias.
+// One row of A with one of a weight, with all factors and the bias.
 Sum dot(const float* a, const float* b, int32_t k, double scale, const std::vector<float>& bias,
         int32_t column) {
   double value = 0, magnitude = 0;
@@ -36,29 +36,33 @@ Sum dot(const float* a, const float* b, int32_t k, double scale, const std::vect
   return {scale * value + added, std::ldexp(scale * steps * magnitude + std::fabs(added), -23)};
 }
 
+// f(g) * h(u), and how far the launch may be from it before its conversion.
+Sum gated(const Sum& g, const Sum& u, const Activation& activation) {
+  const auto& [alpha, beta, limit] = activation;
+  const double x = std::min<double>(g.value, limit);
+  const double f = x / (1 + std::exp(-alpha * x));
+  const double exponent = std::fabs(alpha * x) / (1 + std::exp(alpha * x));
+  const double h = std::clamp<double>(u.value, -limit, limit) + beta;
+  return {f * h, 1.1 * g.error * (std::fabs(h) + u.error) + std::fabs(f) * u.error +
+                     std::ldexp(std::fabs(f * h) * (1 + exponent), -20)};
+}
+
 }  // namespace
 
 void Verdict::add(const Problem& problem) {
-  const auto& [alpha, beta, limit] = problem.activation;
   const std::vector<float> gate = decode(*problem.gate, problem.n, problem.k);
-  const std::vector<float> up = decode(*problem.up, problem.n, problem.k);
+  const std::vector<float> up = problem.up ? decode(*problem.up, problem.n, problem.k) : std::vector<float>{};
   for (size_t row = 0; row < problem.row_scales.size(); ++row)
     for (int32_t column = 0; column < problem.n; ++column) {
-      const float* const a = &problem.a[row * problem.k];
-      const size_t b = size_t(column) * problem.k;
-      const Sum g = dot(a, &gate[b], problem.k, problem.row_scales[row] * problem.gate->scale,
-                        problem.gate->bias, column);
-      const Sum u =
-          dot(a, &up[b], problem.k, problem.row_scales[row] * problem.up->scale, problem.up->bias, column);
-      const double x = std::min<double>(g.value, limit);
-      const double f = x / (1 + std::exp(-alpha * x));
-      const double exponent = std::fabs(alpha * x) / (1 + std::exp(alpha * x));
-      const double h = std::clamp<double>(u.value, -limit, limit) + beta;
-      const double before = 1.1 * g.error * (std::fabs(h) + u.error) + std::fabs(f) * u.error +
-                            std::ldexp(std::fabs(f * h) * (1 + exponent), -20);
-      const double bound = before + std::ldexp(std::fabs(f * h) + before, -8) + 0x1p-126;
+      const auto product = [&](const Matrix& matrix, const std::vector<float>& b) {
+        return dot(&problem.a[row * problem.k], &b[size_t(column) * problem.k], problem.k,
+                   problem.row_scales[row] * matrix.scale, matrix.bias, column);
+      };
+      Sum exact = product(*problem.gate, gate);
+      if (problem.up) exact = gated(exact, product(*problem.up, up), problem.activation);
+      const double bound = exact.error + std::ldexp(std::fabs(exact.value) + exact.error, -8) + 0x1p-126;
       const float got = std::bit_cast<float>(uint32_t{problem.c[row * problem.n + column]} << 16);
-      const double part = std::fabs(got - f * h) / bound;
+      const double part = std::fabs(got - exact.value) / bound;
       ++outputs;
       if (!(part <= 1)) ++wrong;  // so counts what is not a number
       else largest = std::max(largest, part);

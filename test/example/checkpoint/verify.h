@@ -17,7 +17,7 @@ struct Activation {
 
 // The rows of one expert.
 struct Problem {
-  const Matrix *gate, *up;
+  const Matrix *gate, *up;  // of one product, which has no activation, up is nullptr
   int32_t n, k;
   std::vector<float> a;            // [rows, k]: what the elements of A are worth with their factors
   std::vector<double> row_scales;  // [rows]: what an element of A is worth beyond that

@@ -1,6 +1,7 @@
 // main.cpp -- the readers of checkpoints (test/example/checkpoint) under libFuzzer: any bytes are a file of
-// tensors inside these bytes, or an index of files, or are refused with FormatError. Then gate and up are
-// looked for, with options out of the input's last bytes, and every byte that they claim is read.
+// tensors inside these bytes, or an index of files, or are refused with FormatError. Then gate and up, and
+// behind them down, are looked for, with options out of the input's last bytes, and any tensor is taken for a
+// weight by its name; every byte that they claim is read.
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "example/checkpoint/checkpoint.h"
 #include "example/checkpoint/files.h"
 #include "example/checkpoint/gguf.h"
+#include "example/checkpoint/linear.h"
 #include "example/checkpoint/safetensors.h"
 
 using namespace checkpoint;
@@ -39,23 +41,37 @@ unsigned touch(const Matrix& matrix, int32_t n, int32_t k) {
   return sum;
 }
 
+// Every byte of the weights, whose scales and biases are numbers of a launch.
+void look_at(const std::vector<Matrix>& weights, int32_t n, int32_t k) {
+  require(!weights.empty() && n > 0 && n % 8 == 0 && k > 0 && k % 32 == 0);
+  unsigned sum = 0;
+  for (const Matrix& matrix : weights) {
+    require(std::isnormal(static_cast<float>(matrix.scale * matrix.input_scale.value_or(1))));
+    require(matrix.bias.empty() || matrix.bias.size() == size_t(n));
+    sum += touch(matrix, n, k);
+  }
+  __asm__ volatile("" : : "r"(sum));  // or nothing would have to be read
+}
+
 void look(const Tensors& tensors, Bytes file) {
   Choice choice;
   const uint8_t options = file.empty() ? 0 : file.back();
   choice.interleaved = options & 1;
   choice.tp_size = 1 + (options >> 1 & 3);
   choice.tp_rank = (options >> 3) % choice.tp_size;
-  const Mlp mlp = find_mlp(tensors, choice);
-  require(!mlp.gates.empty() && mlp.gates.size() == mlp.ups.size());
-  require(mlp.n > 0 && mlp.n % 8 == 0 && mlp.k > 0 && mlp.k % 32 == 0);
-  unsigned sum = 0;
-  for (const auto* side : {&mlp.gates, &mlp.ups})
-    for (const Matrix& matrix : *side) {
-      require(std::isnormal(static_cast<float>(matrix.scale * matrix.input_scale.value_or(1))));
-      require(matrix.bias.empty() || matrix.bias.size() == size_t(mlp.n));
-      sum += touch(matrix, mlp.n, mlp.k);
+  for (const auto& [name, tensor] : tensors.all()) try {
+      const Linear one = find_linear(tensors, name, options & 1 ? Cut::kN : Cut::kK, choice);
+      look_at(one.weights, one.n, one.k);
+      break;  // one is enough, and an input may have thousands
+    } catch (const FormatError&) {
     }
-  __asm__ volatile("" : : "r"(sum));  // or nothing would have to be read
+  Mlp mlp = find_mlp(tensors, choice);
+  require(mlp.gates.size() == mlp.ups.size());
+  look_at(mlp.gates, mlp.n, mlp.k);
+  look_at(mlp.ups, mlp.n, mlp.k);
+  const Linear down = find_down(tensors, choice, mlp);
+  require(down.weights.size() == mlp.gates.size() && down.k == mlp.n);
+  look_at(down.weights, down.n, down.k);
 }
 
 }  // namespace

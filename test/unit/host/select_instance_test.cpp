@@ -464,10 +464,11 @@ TEST_CASE("what a launch asks of its epilogue counts in the choice", "[host][sel
 TEST_CASE("the instances of every kind fit in the list of candidates", "[host][select_instance]") {
   for (const Instance& one : instances()) {
     const InstanceKind kind{one.plan.arch, one.epilogue.outputs[0].type, one.epilogue.general,
-                            one.plan.a_type};
+                            one.plan.a_type, one.plan.mma.products};
     int32_t count = 0;
     for (const Instance& other : instances()) count += is_kind(other, kind);
     INFO(one.name);
+    CHECK(count > 0);
     CHECK(count <= kMaxOfKind);
   }
 }
