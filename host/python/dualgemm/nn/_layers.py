@@ -3,7 +3,7 @@ import torch
 
 from .._structures import SCALE_ROW, SCALE_TENSOR
 from . import _activations, _layouts
-from ._weights import Weights, ops
+from ._weights import Weights, keep, ops
 
 
 def quantize_weight(weight, format="modelopt"):
@@ -88,6 +88,13 @@ class Linear(Weights):
         return module
 
 
+_SCALES = ("encode_a", "alpha_gate", "alpha_up")  # of a _Gated whose A is quantised
+
+
+def _prepare(module, _):
+    module.prepare()
+
+
 class _Gated(torch.nn.Module):
     """What a gated MLP and a layer of experts have in common: three weights, two launches."""
 
@@ -101,7 +108,8 @@ class _Gated(torch.nn.Module):
         self.gate_proj, self.up_proj = (weights(intermediate, hidden, "column") for _ in range(2))
         self.down_proj = weights(hidden, intermediate, "row")
         self.scales_of = None  # the versions of the weights that the next three were made of
-        for name in ("encode_a", "alpha_gate", "alpha_up"): self.register_buffer(name, None, persistent=False)
+        for name in _SCALES: self.register_buffer(name, None, persistent=False)
+        self.register_load_state_dict_post_hook(_prepare)
 
     # ---- scales ----
 
@@ -118,7 +126,7 @@ class _Gated(torch.nn.Module):
         versions = self.gate_proj.version, self.up_proj.version
         if self.gate_proj.prepared and self.up_proj.prepared and self.scales_of != versions:
             scales = self._scales(self.gate_proj.operands(), self.up_proj.operands())
-            self.encode_a, self.alpha_gate, self.alpha_up = scales
+            for name, tensor in zip(_SCALES, scales): keep(self, name, tensor)
             self.scales_of = versions
         return self
 

@@ -33,6 +33,16 @@ def split(name, value, size, of):
     return value // size
 
 
+@torch.no_grad()
+def keep(module, name, tensor):
+    """Sets a buffer; where the old one is alike, its memory, which a CUDA graph may know, gets the new numbers."""
+    old = module._buffers[name]
+    if old is None or tensor is None or (old.shape, old.dtype, old.device) != (tensor.shape, tensor.dtype, tensor.device):
+        module._buffers[name] = tensor
+    elif old is not tensor:
+        old.copy_(tensor)
+
+
 class Weights(torch.nn.Module):
     """Holds the tensors of a checkpoint under the checkpoint's names. The factors lie in rows until prepare(), which
     load_state_dict and the first forward call, and in atoms after it; state_dict() moves them back, which changes no
@@ -105,22 +115,12 @@ class Weights(torch.nn.Module):
         """Brings everything into the layout of launches, if it is not. Memory that a launch has read before keeps its
         address. On the device meta nothing is done."""
         if self.prepared or self.device.type == "meta": return self
-        self._keep(self._derive())
-        return self
-
-    @torch.no_grad()
-    def _keep(self, derived):
-        for name, tensor in zip(_DERIVED, derived):
-            old = self._buffers[name]
-            if old is not None and tensor is not None and old is not tensor and old.shape == tensor.shape and \
-                    (old.dtype, old.device) == (tensor.dtype, tensor.device):
-                old.copy_(tensor)
-            else:
-                self._buffers[name] = tensor
+        for name, tensor in zip(_DERIVED, self._derive()): keep(self, name, tensor)
         self._buffers[self.names.factors] = None
         self.prepared = True
         self.version += 1
         self._choose()
+        return self
 
     def _choose(self):
         """Whether an A of 16 bits is quantised: by default where the tensor cores take no other."""
