@@ -43,12 +43,13 @@ def _quantise(x, encode, **rows):
 class Linear(Weights):
     """y = activation(x W^T + bias) with W [out_features, in_features] in NVFP4, in place of torch.nn.Linear.
 
-    Tensors are the checkpoint's, by its names (`format`: "modelopt" or "compressed-tensors"; load_state_dict finds out).
+    Tensors are the checkpoint's, by its names (`format`: "modelopt" or "compressed-tensors"; load_state_dict finds it).
     `a_format`: "16bit" leaves x as it is, which needs compute capability 9.0 (or a CPU); "nvfp4" quantises it, by the
     checkpoint's input scale, or where it has none by a scale for each row; "auto" does so on 10.x alone. `activation`
     is one of silu, gelu, gelu_pytorch_tanh, relu, relu2 or None. `parallel`, `tp_rank`, `tp_size`, `group`: this rank
-    has a part of the rows ("column") or of the columns ("row": forward adds up the ranks' results). `flags` are those of
-    a launch, as FLAG_BATCH_INVARIANT. out_features are multiples of 8, in_features of 32, of each rank."""
+    has a part of the rows ("column") or of the columns ("row": forward takes its columns of x, and adds up the ranks'
+    results). `flags` are those of a launch, as FLAG_BATCH_INVARIANT. out_features are multiples of 8, in_features of
+    32, of each rank."""
 
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None, *, activation=None, flags=0,
                  **options):
@@ -98,16 +99,17 @@ def _prepare(module, _):
 class _Gated(torch.nn.Module):
     """What a gated MLP and a layer of experts have in common: three weights, two launches."""
 
-    def __init__(self, hidden, intermediate, experts, weights, activation, flags, parameters):
+    def __init__(self, hidden, intermediate, experts, weights, activation, rows, flags, parameters):
         super().__init__()
+        if rows not in _layouts.ROWS: raise ValueError(f"rows={rows!r}: must be one of {', '.join(_layouts.ROWS)}")
         for name in parameters:
             if name not in _activations.PARAMETERS: raise TypeError(f"{name}: is no argument, nor one of an activation")
         self.hidden, self.intermediate, self.experts = hidden, intermediate, experts
         self.activation = _activations.number(activation, _activations.GATED)
-        self.flags, self.parameters, self.layout = flags, parameters, None
+        self.flags, self.parameters, self.rows, self.layout = flags, parameters, rows, None
         self.gate_proj, self.up_proj = (weights(intermediate, hidden, "column") for _ in range(2))
         self.down_proj = weights(hidden, intermediate, "row")
-        self.scales_of = None  # the versions of the weights that the next three were made of
+        self.pair = self.gate_proj.pair = self.up_proj.pair = {"current": False}
         for name in _SCALES: self.register_buffer(name, None, persistent=False)
         self.register_load_state_dict_post_hook(_prepare)
 
@@ -123,34 +125,33 @@ class _Gated(torch.nn.Module):
     def prepare(self):
         """Brings everything into the layout of launches now. Loading does, and so does the first forward."""
         for weights in (self.gate_proj, self.up_proj, self.down_proj): weights.prepare()
-        versions = self.gate_proj.version, self.up_proj.version
-        if self.gate_proj.prepared and self.up_proj.prepared and self.scales_of != versions:
+        if self.gate_proj.prepared and self.up_proj.prepared and not self.pair["current"]:
             scales = self._scales(self.gate_proj.operands(), self.up_proj.operands())
             for name, tensor in zip(_SCALES, scales): keep(self, name, tensor)
-            self.scales_of = versions
+            self.pair["current"] = True
         return self
 
     @staticmethod
     def _scales(gate, up):
-        """Of an A that is quantised: its scale, and the alphas. Gate and up share A, so the larger of their input scales
-        is for both: what saturates with it would have saturated before."""
+        """Of an A that is quantised: its scale, and the alphas. Gate and up share A, so the larger of their input
+        scales is for both: what saturates with it would have saturated before."""
         if gate.encode_a is None or up.encode_a is None: return None, gate.decode, up.decode
         decode_a = torch.maximum(gate.decode_a, up.decode_a)
         return torch.minimum(gate.encode_a, up.encode_a), gate.decode * decode_a, up.decode * decode_a
 
     def _operands(self):
         """Of gate, up and down, and A's scale with the alphas."""
-        current = self.scales_of == (self.gate_proj.version, self.up_proj.version)
-        if not (current and self.down_proj.prepared) and not torch.compiler.is_compiling(): self.prepare()
+        current = self.pair["current"]
+        if not (current and self.down_proj.prepared) and not torch.compiler.is_compiling():
+            current = self.prepare().pair["current"]
         gate, up, down = (weights.operands() for weights in (self.gate_proj, self.up_proj, self.down_proj))
         if not self.gate_proj.quantises: return gate, up, down, (None, gate.decode, up.decode)
-        if self.scales_of != (self.gate_proj.version, self.up_proj.version):
-            return gate, up, down, self._scales(gate, up)
+        if not current: return gate, up, down, self._scales(gate, up)
         return gate, up, down, (self.encode_a, self.alpha_gate, self.alpha_up)
 
     def _apply(self, fn, recurse=True):
         super()._apply(fn, recurse)
-        self.scales_of = None  # the weights may have another device, and the scales another type
+        self.pair["current"] = False  # the type may be another one
         if self.gate_proj.prepared: self.prepare()
         return self
 
@@ -179,12 +180,13 @@ class _Gated(torch.nn.Module):
 
     def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
         held = super().state_dict(*args, destination=destination, prefix=prefix, keep_vars=keep_vars)
-        if self.layout is not None: _layouts.write(held, args[1] if len(args) > 1 else prefix, self.experts, self.layout)
+        prefix = args[1] if len(args) > 1 else prefix
+        if self.layout is not None: _layouts.write(held, prefix, self.experts, self.layout)
         return held
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
                               error_msgs):
-        self.layout = _layouts.read(state_dict, prefix, self.experts, missing_keys) or self.layout
+        self.layout = _layouts.read(state_dict, prefix, self.experts, self.rows, missing_keys) or self.layout
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
                                       error_msgs)
 
@@ -192,18 +194,20 @@ class _Gated(torch.nn.Module):
 class GatedMLP(_Gated):
     """y = W_down (activation(W_gate x) * (W_up x)), the MLP of Llama, Qwen, Gemma and others, in two launches.
 
-    load_state_dict takes gate_proj, up_proj and down_proj (w1, w3, w2), or gate_up_proj (w13) with gate's rows first;
-    state_dict returns what was loaded. Gate and up keep their own global scales. `activation` is one of silu, gelu,
-    gelu_pytorch_tanh, relu, sigmoid, swiglu_step, situ; `parameters` are swiglu_alpha, swiglu_beta, swiglu_limit,
-    situ_gate, situ_up. `tp_rank`, `tp_size`, `group`: this rank has a part of gate's and up's rows and of down's
-    columns, and forward adds up the ranks' results. `format`, `a_format`, `flags` are those of Linear."""
+    load_state_dict takes gate_proj, up_proj and down_proj (w1, w3, w2), or gate_up_proj (w13), whose `rows` are
+    "stacked", gate's before up's, or "interleaved"; state_dict returns what was loaded. Gate and up keep their own
+    global scales. `activation` is one of silu, gelu, gelu_pytorch_tanh, relu, sigmoid, swiglu_step, situ; `parameters`
+    are swiglu_alpha, swiglu_beta, swiglu_limit, situ_gate, situ_up. `tp_rank`, `tp_size`, `group`: this rank has a part
+    of gate's and up's rows and of down's columns, and forward adds up the ranks' results. `format`, `a_format`, `flags`
+    are those of Linear."""
 
     def __init__(self, hidden, intermediate, activation="silu", bias=False, device=None, dtype=None, *,
-                 format="modelopt", a_format="auto", tp_rank=0, tp_size=1, group=None, flags=0, **parameters):
+                 format="modelopt", a_format="auto", rows="stacked", tp_rank=0, tp_size=1, group=None, flags=0,
+                 **parameters):
         def weights(n, k, parallel):
             return Linear(k, n, bias, device, dtype, format=format, a_format=a_format, parallel=parallel,
                           tp_rank=tp_rank, tp_size=tp_size, group=group, flags=flags)
-        super().__init__(hidden, intermediate, None, weights, activation, flags, parameters)
+        super().__init__(hidden, intermediate, None, weights, activation, rows, flags, parameters)
 
     def forward(self, x):
         operands, down, alpha = self._both(rows := _rows(x, self.hidden))
@@ -231,14 +235,14 @@ class MoE(_Gated):
     routers call apply_experts. The other arguments are those of GatedMLP."""
 
     def __init__(self, hidden, intermediate, experts, top_k, activation="silu", bias=False, device=None, dtype=None, *,
-                 renormalize=True, format="modelopt", a_format="auto", tp_rank=0, tp_size=1, group=None, flags=0,
-                 **parameters):
+                 renormalize=True, format="modelopt", a_format="auto", rows="stacked", tp_rank=0, tp_size=1, group=None,
+                 flags=0, **parameters):
         if not 0 < top_k <= experts: raise ValueError(f"top_k={top_k}: must be 1 to experts = {experts}")
 
         def weights(n, k, parallel):
             return Weights(n, k, experts, bias=bias, format=format, a_format=a_format, parallel=parallel,
                            tp_rank=tp_rank, tp_size=tp_size, group=group, device=device, dtype=dtype)
-        super().__init__(hidden, intermediate, experts, weights, activation, flags, parameters)
+        super().__init__(hidden, intermediate, experts, weights, activation, rows, flags, parameters)
         self.top_k, self.renormalize = top_k, renormalize
 
     def forward(self, x, router_logits):

@@ -1,14 +1,14 @@
 """Names and shapes of checkpoints, of a gated MLP or of all experts, to those of the modules and back.
 
     gate_proj.NAME, up_proj.NAME, down_proj.NAME     a dense MLP; w1, w3, w2 are other words for the three
-    gate_up_proj.NAME, down_proj.NAME                gate's rows, then up's: [2 n, ...]; w13 is another word
+    gate_up_proj.NAME, down_proj.NAME                [2 n, ...]; w13 is another word. No file says which rows are gate's
     experts.3.gate_proj.NAME, ...                    each expert alone, in any of these words; `experts.` may be absent
     experts.w13_weight_scale, experts.w2_weight, ... all experts in one, [experts, rows, ...]; `experts.` may be absent
     experts.gate_up_proj, ..._weight_scale, ...      the same, where the elements have no NAME
 
-The modules hold gate_proj.NAME, up_proj.NAME and down_proj.NAME, of experts with the experts in front. A tensor's halves
-and an expert's part of a stack are views. Scales of a fused tensor are one for both halves, or two: [2], or [experts,
-2]. ../../../../test/example/checkpoint/names.cpp lists the checkpoints and loaders that this was read from."""
+The modules hold gate_proj.NAME, up_proj.NAME and down_proj.NAME, of experts with the experts in front. Gate and up of
+a tensor, and an expert's part of a stack, are views. Scales of a fused tensor are one for both, or two: [2], or
+[experts, 2]. test/example/checkpoint/names.cpp lists the checkpoints and loaders that this was read from."""
 import re
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ _SCALES = {name for names in FORMATS.values() for name in (names.weight_scale, n
 _NAMES = sorted({name for names in FORMATS.values() for name in names}, key=len, reverse=True)
 _PARTS = {"gate_proj": 0, "w1": 0, "up_proj": 1, "w3": 1, "down_proj": 2, "w2": 2, "gate_up_proj": 3, "w13": 3}
 MODULES = ("gate_proj", "up_proj", "down_proj")
+ROWS = ("stacked", "interleaved")  # gate's, then up's; or g0, u0, g1, u1, ..., as gpt-oss has them
 _KEY = re.compile(r"(experts\.)?(?:(\d+)\.)?(gate_up_proj|gate_proj|up_proj|down_proj|w13|w1|w3|w2)"
                   rf"(?:([._])({'|'.join(_NAMES)}))?")
 
@@ -42,6 +43,7 @@ class Layout(NamedTuple):
     stems: tuple = MODULES              # words for gate, up and down; without up where gate and up are one tensor
     separator: str = "."
     bare: bool = False                  # elements have no name
+    rows: str = "stacked"               # one of ROWS
     shared: frozenset = frozenset()     # scales that gate and up have in one number
 
     def key(self, stem, name, expert=None):
@@ -68,19 +70,19 @@ def _gather(state_dict, prefix):
     return found, layout._replace(stems=stems)
 
 
-def _halves(name, tensor, experts):
+def _halves(name, tensor, experts, rows):
     """Gate's part of a fused tensor, up's part, and whether the two are one number."""
     dims = 0 if experts is None else 1
     if name in _SCALES:
         if tensor.dim() > dims and tensor.shape[dims] == 2: return tensor.select(dims, 0), tensor.select(dims, 1), False
         return tensor, tensor, True
-    rows = tensor.shape[dims] // 2
-    return tensor.narrow(dims, 0, rows), tensor.narrow(dims, rows, rows), False
+    if rows == "interleaved": return (*tensor.unflatten(dims, (-1, 2)).unbind(dims + 1), False)
+    return (*tensor.chunk(2, dims), False)
 
 
-def read(state_dict, prefix, experts, missing):
-    """Puts tensors under the modules' names, in `state_dict` itself. Returns the layout that they had; None if there was
-    nothing. Keys of experts that are not there are added to `missing`."""
+def read(state_dict, prefix, experts, rows, missing):
+    """Puts tensors under the modules' names, in `state_dict` itself. Returns the layout that they had; None if there
+    was nothing. Keys of experts that are not there are added to `missing`."""
     found, layout = _gather(state_dict, prefix)
     if not found: return None
     shared = set()
@@ -97,10 +99,10 @@ def read(state_dict, prefix, experts, missing):
         if part < 3:
             state_dict[f"{prefix}{MODULES[part]}.{name}"] = tensor
             continue
-        gate, up, one = _halves(name, tensor, experts)
+        gate, up, one = _halves(name, tensor, experts, rows)
         if one: shared.add(name)
         state_dict[f"{prefix}gate_proj.{name}"], state_dict[f"{prefix}up_proj.{name}"] = gate, up
-    return layout._replace(shared=frozenset(shared))
+    return layout._replace(rows=rows, shared=frozenset(shared))
 
 
 def write(state_dict, prefix, experts, layout):
@@ -124,5 +126,6 @@ def _fuse(held, layout, experts):
         up, dims = held[1, name], 0 if experts is None else 1
         if name in layout.shared: fused[0, name] = gate
         elif name in _SCALES: fused[0, name] = torch.stack((gate, up), dims)
+        elif layout.rows == "interleaved": fused[0, name] = torch.stack((gate, up), dims + 1).flatten(dims, dims + 1)
         else: fused[0, name] = torch.cat((gate, up), dims)
     return fused

@@ -37,10 +37,11 @@ def split(name, value, size, of):
 def keep(module, name, tensor):
     """Sets a buffer; where the old one is alike, its memory, which a CUDA graph may know, gets the new numbers."""
     old = module._buffers[name]
-    if old is None or tensor is None or (old.shape, old.dtype, old.device) != (tensor.shape, tensor.dtype, tensor.device):
-        module._buffers[name] = tensor
-    elif old is not tensor:
-        old.copy_(tensor)
+    if old is tensor: return
+    alike = old is not None and tensor is not None and all(
+        getattr(old, what) == getattr(tensor, what) for what in ("shape", "dtype", "device"))
+    if alike: old.copy_(tensor)
+    else: module._buffers[name] = tensor
 
 
 class Weights(torch.nn.Module):
@@ -56,7 +57,8 @@ class Weights(torch.nn.Module):
                                 ("parallel", parallel, (None, "column", "row"))):
             if value not in of: raise ValueError(f"{name}={value!r}: must be one of {', '.join(map(repr, of))}")
         if not 0 <= tp_rank < tp_size: raise ValueError(f"tp_rank={tp_rank}: must be 0 to tp_size - 1 = {tp_size - 1}")
-        if tp_size > 1 and parallel is None: raise ValueError(f"tp_size={tp_size}: needs a parallel of 'column' or 'row'")
+        if tp_size > 1 and parallel is None:
+            raise ValueError(f"tp_size={tp_size}: needs a parallel of 'column' or 'row'")
         self.whole = (n, k)
         self.n = split("out_features", n, tp_size, 8) if parallel == "column" else n
         self.k = split("in_features", k, tp_size, 32) if parallel == "row" else k
@@ -64,7 +66,8 @@ class Weights(torch.nn.Module):
         check_multiple("in_features", self.k, 32)
         self.experts, self.a_format, self.format = experts, a_format, format
         self.parallel, self.tp_rank, self.tp_size, self.group = parallel, tp_rank, tp_size, group
-        self.version, self.prepared, self.quantises, self.factor_dtype = 0, False, False, torch.float8_e4m3fn
+        self.prepared, self.quantises, self.factor_dtype = False, False, torch.float8_e4m3fn
+        self.pair = {}  # shared with whoever has made something of these scales: whether that is current
         for name in _DERIVED: self.register_buffer(name, None, persistent=False)
         lead = () if experts is None else (experts,)
         self.register_buffer("bias", torch.zeros(*lead, self.n, device=device, dtype=dtype) if bias else None)
@@ -118,7 +121,7 @@ class Weights(torch.nn.Module):
         for name, tensor in zip(_DERIVED, self._derive()): keep(self, name, tensor)
         self._buffers[self.names.factors] = None
         self.prepared = True
-        self.version += 1
+        self.pair["current"] = False
         self._choose()
         return self
 
