@@ -22,8 +22,9 @@ try:
 except ImportError as error:
     print(f"torch_nn_test.py: skipped, there is no torch: {error}")
     sys.exit(77)
+import dualgemm as d  # noqa: E402
 try:
-    from dualgemm import FLAG_BATCH_INVARIANT, SCALE_ROW, nn
+    from dualgemm import FLAG_BATCH_INVARIANT, SCALE_ROW, nn  # noqa: E402
 except ImportError as error:
     print(f"torch_nn_test.py: skipped: {error}")
     sys.exit(77)
@@ -353,13 +354,14 @@ class Gated(Case):
         ops = torch.ops.dualgemm
         x, tensors = torch.randn(5, HIDDEN).to(BF16), dense("modelopt", INPUT_SCALE)
         tensors["up_proj.input_scale"] *= 4
+        tensors["down_proj.input_scale"] *= 2
         module = module_of(nn.GatedMLP, tensors, "cpu", HIDDEN, INNER, a_format="nvfp4", flags=FLAG_BATCH_INVARIANT)
         gate, up, down = ((tensors[stem + "weight"], ops.sf_swizzle(tensors[stem + "weight_scale"]),
                            float(tensors[stem + "weight_scale_2"])) for stem in STEMS)
         a, sfa, _ = ops.quantize(x, 1 / (4 * INPUT_SCALE))
         h, sfh = ops.swiglu_nvfp4(a, gate[0], up[0], sfa, gate[1], up[1], gate[2] * 4 * INPUT_SCALE,
-                                  up[2] * 4 * INPUT_SCALE, c_global_scale=1 / INPUT_SCALE)
-        self.same(module(x), ops.linear(h, down[0], sfh, down[1], down[2] * INPUT_SCALE))
+                                  up[2] * 4 * INPUT_SCALE, c_global_scale=1 / (2 * INPUT_SCALE))
+        self.same(module(x), ops.linear(h, down[0], sfh, down[1], down[2] * 2 * INPUT_SCALE))
         for name in [name for name in tensors if "input_scale" in name]: del tensors[name]
         module.load_state_dict(tensors)
         a, sfa, rows = ops.quantize(x, scale_mode=SCALE_ROW)
@@ -376,6 +378,11 @@ class Gated(Case):
             with self.subTest(name):
                 y = module_of(nn.GatedMLP, tensors, "cpu", HIDDEN, INNER, activation=name)(x)
                 self.close(y, *mlp(x.double(), *w, BF16, act=act))
+        for name, number in (("gelu", d.ACTIVATION_GEGLU_ERF), ("gelu_new", d.ACTIVATION_GEGLU_TANH),  # nearly equal
+                             ("situ", d.ACTIVATION_SITU), ("swiglu_step", d.ACTIVATION_SWIGLU_STEP)):
+            self.assertEqual(nn.GatedMLP(HIDDEN, INNER, name).activation, number)
+        for name, number in (("gelu", d.LINEAR_ACTIVATION_GELU_ERF), ("gelu_new", d.LINEAR_ACTIVATION_GELU_TANH)):
+            self.assertEqual(nn.Linear(HIDDEN, INNER, activation=name).activation, number)
         for dtype in (BF16, FP16, FP32):
             biases = [torch.randn(n).to(dtype) for n in (INNER, INNER, HIDDEN)]
             more = {f"{stem}_proj.bias": b for stem, b in zip(("gate", "up", "down"), biases)}
@@ -480,11 +487,9 @@ class Experts(Case):
     def test_forward(self):
         for device, format, scale in itertools.product(DEVICES, FORMATS, (None, INPUT_SCALE)):
             tensors, x = stacked(format, scale), exact(7, HIDDEN) / 8
-            if scale: # experts' input scales differ, and A is exact in all of them
-                for name in [n for n in tensors if "input" in n]:
-                    powers = torch.tensor([1, 2, 1, 0.5]).reshape(tensors[name].shape)
-                    tensors[name] = tensors[name][:1] * powers / tensors[name][:1] * (
-                        INPUT_SCALE if format == "modelopt" else 1 / INPUT_SCALE)
+            for name in [name for name in tensors if "input" in name]:  # they differ, and A is exact in each
+                scales = torch.tensor([1, 2, 1, 0.5]) * INPUT_SCALE * (4 if "down" in name else 1)
+                tensors[name] = (scales if format == "modelopt" else 1 / scales).reshape(tensors[name].shape)
             ids = torch.randint(-1, EXPERTS, (7, 2))
             ids[ids == 2] = 1  # nobody chooses it
             weights = torch.rand(7, 2)
