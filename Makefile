@@ -53,7 +53,8 @@ torch: lib            ## build/lib/libdualgemm_torch.so, the operators for PyTor
 test-torch: torch     ## the tests of these operators: on the CPU, and on a GPU if there is one
 	@export DUALGEMM_LIBRARY=$(BUILD)/lib/libdualgemm.so.0 DUALGEMM_TORCH_LIBRARY=$(BUILD)/lib/libdualgemm_torch.so && \
 	  $(torch_python) test/python/torch_test.py host/python && \
-	  $(torch_python) test/python/torch_operators_test.py host/python
+	  $(torch_python) test/python/torch_operators_test.py host/python && \
+	  $(torch_python) test/python/torch_nn_test.py host/python
 
 torch-host-time: torch ## what a call of every operator costs the CPU, beside PyTorch's own, on this machine's GPU
 	@PYTHONPATH=host/python $(torch_python) bench/torch_host_time.py

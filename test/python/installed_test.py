@@ -58,6 +58,10 @@ class Installed(unittest.TestCase):
         finally:
             beside.unlink()
 
+    def test_every_file_is_installed(self):
+        def files(folder): return {str(path.relative_to(folder)) for path in folder.rglob("*.py")}
+        self.assertEqual(files(MODULE / "dualgemm"), files(SOURCE / "host/python/dualgemm"))
+
     def test_the_example(self):
         code, out = self.run_python(SOURCE / "host/python/example.py", DUALGEMM_LIBRARY=str(LIBRARY))
         self.assertEqual(code, 0, out)

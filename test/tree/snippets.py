@@ -10,9 +10,9 @@ span between backticks, that begins as COMMANDS says. What is done with it says 
     options   only that the program has these options: the line is a synopsis, or one of those that take minutes
 
 C is put into fragment.c, compiled by the README's own line, and run on the simulated GPU; of Python the names of
-arguments are looked for in dualgemm.h. What another test or a target of make runs stands in ELSEWHERE. Other blocks are
-quotations (QUOTED) and drawings, of which each page has as many as DRAWINGS says: a new block is either a command, or
-code, or somebody has counted it there.
+arguments are looked for in dualgemm.h, of layers in dualgemm.nn. What another test or a target of make runs stands in
+ELSEWHERE. Other blocks are quotations (QUOTED) and drawings, of which each page has as many as DRAWINGS says: a new
+block is either a command, or code, or somebody has counted it there.
 """
 import ast
 import json
@@ -154,9 +154,10 @@ class Tries:
 
     def python(self, where, code):
         header = (ROOT / "host/include/dualgemm.h").read_text()
+        if "nn." in code: header += "".join(file.read_text() for file in ROOT.glob("host/python/dualgemm/nn/*.py"))
         arguments = [node.arg for node in ast.walk(ast.parse(code)) if isinstance(node, ast.keyword)]
         unknown = [name for name in arguments if not re.search(rf"\b{name}\b", header)]
-        self.require(arguments and not unknown, where, "Python", f"not in dualgemm.h: {unknown}")
+        self.require(arguments and not unknown, where, "Python", f"not in dualgemm.h or dualgemm.nn: {unknown}")
 
 
 def tried(page, tries):

@@ -1,0 +1,279 @@
+"""The modules."""
+import torch
+
+from .._structures import SCALE_ROW, SCALE_TENSOR
+from . import _activations, _layouts
+from ._weights import Weights, keep, ops
+
+
+def quantize_weight(weight, format="modelopt"):
+    """A float weight [n, k] as a checkpoint holds it: {name: tensor}. Its scale is largest |weight| / (6 * 448), as
+    ModelOpt chooses it; factors are the largest of 16 elements / 6 in that scale, and both they and the elements are
+    rounded to nearest, ties to even, as dualgemm_quantize does it."""
+    names = _layouts.FORMATS[format]
+    elements, atoms, scales = ops.quantize(weight.detach().contiguous(), scale_mode=SCALE_TENSOR)
+    factors = ops.sf_unswizzle(atoms, *weight.shape).view(torch.float8_e4m3fn)
+    scale = scales[1:2].clone() if format in _layouts.ENCODES else scales[2].clone()
+    return {names.elements: elements, names.factors: factors, names.weight_scale: scale}
+
+
+def _of_linear(linear, prefix, format):
+    tensors = quantize_weight(linear.weight, format)
+    if linear.bias is not None: tensors["bias"] = linear.bias.detach()
+    return {prefix + name: tensor for name, tensor in tensors.items()}
+
+
+def _rows(x, k):
+    """x [..., k] as a matrix of 16 bits. Autocast decides of others, as it does for torch.nn.Linear."""
+    if x.shape[-1] != k: raise ValueError(f"x: has {x.shape[-1]} elements in its last dimension, and must have {k}")
+    kind = x.device.type
+    if x.dtype == torch.float32 and kind != "meta" and torch.is_autocast_enabled(kind):
+        x = x.to(torch.get_autocast_dtype(kind))
+    if x.dtype not in (torch.bfloat16, torch.float16):
+        raise TypeError(f"x: its elements are {x.dtype}, and must be torch.bfloat16 or torch.float16")
+    return x.reshape(-1, k).contiguous()
+
+
+def _quantise(x, encode, **rows):
+    """A, SFA and a factor for each row of A; the last is None with the checkpoint's scale."""
+    if encode is not None: return (*ops.quantize(x, 1.0, encode, **rows)[:2], None)
+    return ops.quantize(x, scale_mode=SCALE_ROW, **rows)
+
+
+class Linear(Weights):
+    """y = activation(x W^T + bias) with W [out_features, in_features] in NVFP4, in place of torch.nn.Linear.
+
+    Tensors are the checkpoint's, by its names (`format`: "modelopt" or "compressed-tensors"; load_state_dict finds it).
+    `a_format`: "16bit" leaves x as it is, which needs compute capability 9.0 (or a CPU); "nvfp4" quantises it, by the
+    checkpoint's input scale, or where it has none by a scale for each row; "auto" does so on 10.x alone. `activation`
+    is one of silu, gelu, gelu_pytorch_tanh, relu, relu2 or None. `parallel`, `tp_rank`, `tp_size`, `group`: this rank
+    has a part of the rows ("column") or of the columns ("row": forward takes its columns of x, and adds up the ranks'
+    results). `flags` are those of a launch, as FLAG_BATCH_INVARIANT. out_features are multiples of 8, in_features of
+    32, of each rank."""
+
+    def __init__(self, in_features, out_features, bias=True, device=None, dtype=None, *, activation=None, flags=0,
+                 **options):
+        super().__init__(out_features, in_features, bias=bias, device=device, dtype=dtype, **options)
+        self.activation, self.flags = _activations.number(activation, _activations.ALONE), flags
+
+    @property
+    def in_features(self):
+        return self.k
+
+    @property
+    def out_features(self):
+        return self.n
+
+    def extra_repr(self):
+        return f"in_features={self.k}, out_features={self.n}, bias={self.bias is not None}, format={self.format!r}"
+
+    def forward(self, x):
+        a, w = _rows(x, self.k), self.operands()
+        if self.quantises: operands, alpha = _quantise(a, w.encode_a), w.alpha
+        else: operands, alpha = (a, None, None), w.decode
+        return self.product(operands, w, alpha, a.dtype).reshape(*x.shape[:-1], self.n)
+
+    def product(self, operands, w, alpha, dtype):
+        a, sfa, a_row_scale = operands
+        y = ops.linear(a, w.elements, sfa, w.atoms, 1.0, dtype, alpha, a_row_scale=a_row_scale, bias=w.bias,
+                       activation=self.activation, flags=self.flags)
+        return self.reduced(y)
+
+    @classmethod
+    def from_float(cls, linear, **options):
+        """The same layer as a torch.nn.Linear, with its weight quantised (quantize_weight). On its device."""
+        module = cls(linear.in_features, linear.out_features, linear.bias is not None, "meta", linear.weight.dtype,
+                     **options)
+        if linear.weight.device.type != "meta":
+            module.load_state_dict(_of_linear(linear, "", module.format), assign=True)
+        return module
+
+
+_SCALES = ("encode_a", "alpha_gate", "alpha_up")  # of a _Gated whose A is quantised
+
+
+def _prepare(module, _):
+    module.prepare()
+
+
+class _Gated(torch.nn.Module):
+    """What a gated MLP and a layer of experts have in common: three weights, two launches."""
+
+    def __init__(self, hidden, intermediate, experts, weights, activation, rows, flags, parameters):
+        super().__init__()
+        if rows not in _layouts.ROWS: raise ValueError(f"rows={rows!r}: must be one of {', '.join(_layouts.ROWS)}")
+        for name in parameters:
+            if name not in _activations.PARAMETERS: raise TypeError(f"{name}: is no argument, nor one of an activation")
+        self.hidden, self.intermediate, self.experts = hidden, intermediate, experts
+        self.activation = _activations.number(activation, _activations.GATED)
+        self.flags, self.parameters, self.rows, self.layout = flags, parameters, rows, None
+        self.gate_proj, self.up_proj = (weights(intermediate, hidden, "column") for _ in range(2))
+        self.down_proj = weights(hidden, intermediate, "row")
+        self.pair = self.gate_proj.pair = self.up_proj.pair = {"current": False}
+        for name in _SCALES: self.register_buffer(name, None, persistent=False)
+        self.register_load_state_dict_post_hook(_prepare)
+
+    # ---- scales ----
+
+    @property
+    def scale_ratio(self):
+        """How far the global scales of gate and up are apart, at most: 1 where they are equal. An engine that has one
+        scale for both loses accuracy by it; here each product has its own, and nothing is lost."""
+        gate, up = (weights.operands().decode for weights in (self.gate_proj, self.up_proj))
+        return float(torch.maximum(gate / up, up / gate).max())
+
+    def prepare(self):
+        """Brings everything into the layout of launches now. Loading does, and so does the first forward."""
+        for weights in (self.gate_proj, self.up_proj, self.down_proj): weights.prepare()
+        if self.gate_proj.prepared and self.up_proj.prepared and not self.pair["current"]:
+            scales = self._scales(self.gate_proj.operands(), self.up_proj.operands())
+            for name, tensor in zip(_SCALES, scales): keep(self, name, tensor)
+            self.pair["current"] = True
+        return self
+
+    @staticmethod
+    def _scales(gate, up):
+        """Of an A that is quantised: its scale, and the alphas. Gate and up share A, so the larger of their input
+        scales is for both: what saturates with it would have saturated before."""
+        if gate.encode_a is None or up.encode_a is None: return None, gate.decode, up.decode
+        decode_a = torch.maximum(gate.decode_a, up.decode_a)
+        return torch.minimum(gate.encode_a, up.encode_a), gate.decode * decode_a, up.decode * decode_a
+
+    def _operands(self):
+        """Of gate, up and down, and A's scale with the alphas."""
+        current = self.pair["current"]
+        if not (current and self.down_proj.prepared) and not torch.compiler.is_compiling():
+            current = self.prepare().pair["current"]
+        gate, up, down = (weights.operands() for weights in (self.gate_proj, self.up_proj, self.down_proj))
+        if not self.gate_proj.quantises: return gate, up, down, (None, gate.decode, up.decode)
+        if not current: return gate, up, down, self._scales(gate, up)
+        return gate, up, down, (self.encode_a, self.alpha_gate, self.alpha_up)
+
+    def _apply(self, fn, recurse=True):
+        super()._apply(fn, recurse)
+        self.pair["current"] = False  # the type may be another one
+        if self.gate_proj.prepared: self.prepare()
+        return self
+
+    # ---- the two launches ----
+
+    def _both(self, x, groups=None, row_token=None):
+        """Gate and up, and their activation; then down, whose rows are those of A."""
+        gate, up, down, (encode, alpha_gate, alpha_up) = self._operands()
+        rows = dict(group_rows=groups, flags=self.flags)
+        launch = dict(bias1=gate.bias, bias2=up.bias, activation=self.activation, **rows, **self.parameters)
+        if self.gate_proj.quantises:
+            a, sfa, a_scale = _quantise(x, encode, row_index=row_token, group_rows=groups)
+        else:  # rows of nobody have the index -1, and may hold anything
+            a, sfa, a_scale = x if row_token is None else x.index_select(0, row_token.clamp(min=0)), None, None
+        operands = a, gate.elements, up.elements, sfa, gate.atoms, up.atoms, 1.0, 1.0
+        if not self.gate_proj.quantises:
+            return (ops.swiglu(*operands, x.dtype, alpha_gate, alpha_up, **launch), None, None), down, down.decode
+        if down.encode_a is not None:
+            h = ops.swiglu_nvfp4(*operands, alpha_gate, alpha_up, a_row_scale=a_scale, c_global_scale_dev=down.encode_a,
+                                 **launch)
+            return (*h, None), down, down.alpha
+        h = ops.swiglu(*operands, x.dtype, alpha_gate, alpha_up, a_row_scale=a_scale, **launch)
+        return _quantise(h, None, group_rows=groups), down, down.decode
+
+    # ---- state_dict ----
+
+    def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
+        held = super().state_dict(*args, destination=destination, prefix=prefix, keep_vars=keep_vars)
+        prefix = args[1] if len(args) > 1 else prefix
+        if self.layout is not None: _layouts.write(held, prefix, self.experts, self.layout)
+        return held
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+                              error_msgs):
+        self.layout = _layouts.read(state_dict, prefix, self.experts, self.rows, missing_keys) or self.layout
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+                                      error_msgs)
+
+
+class GatedMLP(_Gated):
+    """y = W_down (activation(W_gate x) * (W_up x)), the MLP of Llama, Qwen, Gemma and others, in two launches.
+
+    load_state_dict takes gate_proj, up_proj and down_proj (w1, w3, w2), or gate_up_proj (w13), whose `rows` are
+    "stacked", gate's before up's, or "interleaved"; state_dict returns what was loaded. Gate and up keep their own
+    global scales. `activation` is one of silu, gelu, gelu_pytorch_tanh, relu, sigmoid, swiglu_step, situ; `parameters`
+    are swiglu_alpha, swiglu_beta, swiglu_limit, situ_gate, situ_up. `tp_rank`, `tp_size`, `group`: this rank has a part
+    of gate's and up's rows and of down's columns, and forward adds up the ranks' results. `format`, `a_format`, `flags`
+    are those of Linear."""
+
+    def __init__(self, hidden, intermediate, activation="silu", bias=False, device=None, dtype=None, *,
+                 format="modelopt", a_format="auto", rows="stacked", tp_rank=0, tp_size=1, group=None, flags=0,
+                 **parameters):
+        def weights(n, k, parallel):
+            return Linear(k, n, bias, device, dtype, format=format, a_format=a_format, parallel=parallel,
+                          tp_rank=tp_rank, tp_size=tp_size, group=group, flags=flags)
+        super().__init__(hidden, intermediate, None, weights, activation, rows, flags, parameters)
+
+    def forward(self, x):
+        operands, down, alpha = self._both(rows := _rows(x, self.hidden))
+        return self.down_proj.product(operands, down, alpha, rows.dtype).reshape(x.shape)
+
+    @classmethod
+    def from_float(cls, mlp, activation=None, **options):
+        """The same layer as a module with gate_proj, up_proj and down_proj, with its weights quantised
+        (quantize_weight). The activation is its act_fn, where none is given."""
+        gate, down = mlp.gate_proj, mlp.down_proj
+        module = cls(gate.in_features, gate.out_features, activation or _activations.name_of(mlp.act_fn),
+                     down.bias is not None, "meta", gate.weight.dtype, **options)
+        tensors = {}
+        for name in _layouts.MODULES:
+            tensors.update(_of_linear(getattr(mlp, name), f"{name}.", module.down_proj.format))
+        if down.weight.device.type != "meta": module.load_state_dict(tensors, assign=True)
+        return module
+
+
+class MoE(_Gated):
+    """Experts, each a GatedMLP, and the sum of each token's `top_k` of them, in two launches for all of them.
+
+    load_state_dict takes each expert's tensors (experts.3.gate_proj.weight, ...), or stacks of them (w13_weight,
+    w2_weight, ...; experts.gate_up_proj, ...), and state_dict returns what was loaded. forward routes by softmax; other
+    routers call apply_experts. The other arguments are those of GatedMLP."""
+
+    def __init__(self, hidden, intermediate, experts, top_k, activation="silu", bias=False, device=None, dtype=None, *,
+                 renormalize=True, format="modelopt", a_format="auto", rows="stacked", tp_rank=0, tp_size=1, group=None,
+                 flags=0, **parameters):
+        if not 0 < top_k <= experts: raise ValueError(f"top_k={top_k}: must be 1 to experts = {experts}")
+
+        def weights(n, k, parallel):
+            return Weights(n, k, experts, bias=bias, format=format, a_format=a_format, parallel=parallel,
+                           tp_rank=tp_rank, tp_size=tp_size, group=group, device=device, dtype=dtype)
+        super().__init__(hidden, intermediate, experts, weights, activation, rows, flags, parameters)
+        self.top_k, self.renormalize = top_k, renormalize
+
+    def forward(self, x, router_logits):
+        """x [..., hidden] and router_logits [..., experts]. The weights are the softmax of the logits, of the largest
+        top_k, which add up to 1 with `renormalize`."""
+        weights, ids = router_logits.float().softmax(-1).topk(self.top_k, -1)
+        if self.renormalize: weights = weights / weights.sum(-1, keepdim=True)
+        return self.apply_experts(x, ids, weights)
+
+    def apply_experts(self, x, topk_ids, topk_weights):
+        """x [..., hidden], and each token's experts and their weights [..., top_k]. An id outside of 0 to experts - 1
+        counts nowhere."""
+        rows, choices = _rows(x, self.hidden), topk_ids.shape[-1]
+        groups, row_token, token_row, row_weight = ops.moe_permute(
+            topk_ids.reshape(-1, choices).int().contiguous(),
+            topk_weights.reshape(-1, choices).float().contiguous(), self.experts)
+        (a, sfa, a_scale), down, alpha = self._both(rows, groups, row_token)
+        y = ops.linear(a, down.elements, sfa, down.atoms, 1.0, rows.dtype, alpha, a_row_scale=a_scale,
+                       c_row_scale=row_weight, bias=down.bias, group_rows=groups, flags=self.flags)
+        return self.down_proj.reduced(ops.moe_combine(y, token_row)).reshape(x.shape)
+
+    @classmethod
+    def from_float(cls, experts, top_k, activation=None, **options):
+        """Of a list of modules with gate_proj, up_proj and down_proj, with their weights quantised."""
+        gate, down = experts[0].gate_proj, experts[0].down_proj
+        module = cls(gate.in_features, gate.out_features, len(experts), top_k,
+                     activation or _activations.name_of(experts[0].act_fn), down.bias is not None, "meta",
+                     gate.weight.dtype, **options)
+        tensors = {}
+        for e, expert in enumerate(experts):
+            for name in _layouts.MODULES:
+                tensors.update(_of_linear(getattr(expert, name), f"experts.{e}.{name}.", module.down_proj.format))
+        if down.weight.device.type != "meta": module.load_state_dict(tensors, assign=True)
+        return module

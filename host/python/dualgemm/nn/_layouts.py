@@ -1,0 +1,131 @@
+"""Names and shapes of checkpoints, of a gated MLP or of all experts, to those of the modules and back.
+
+    gate_proj.NAME, up_proj.NAME, down_proj.NAME     a dense MLP; w1, w3, w2 are other words for the three
+    gate_up_proj.NAME, down_proj.NAME                [2 n, ...]; w13 is another word. No file says which rows are gate's
+    experts.3.gate_proj.NAME, ...                    each expert alone, in any of these words; `experts.` may be absent
+    experts.w13_weight_scale, experts.w2_weight, ... all experts in one, [experts, rows, ...]; `experts.` may be absent
+    experts.gate_up_proj, ..._weight_scale, ...      the same, where the elements have no NAME
+
+The modules hold gate_proj.NAME, up_proj.NAME and down_proj.NAME, of experts with the experts in front. Gate and up of
+a tensor, and an expert's part of a stack, are views. Scales of a fused tensor are one for both, or two: [2], or
+[experts, 2]. test/example/checkpoint/names.cpp lists the checkpoints and loaders that this was read from."""
+import re
+from typing import NamedTuple
+
+import torch
+
+
+class Names(NamedTuple):
+    """What a format calls the tensors of a weight."""
+    elements: str      # uint8 [n, k/2]: E2M1, element 2i in the low nibble
+    factors: str       # float8_e4m3fn, or its bytes, [n, k/16]: in rows
+    weight_scale: str  # float32, one number
+    input_scale: str   # float32, one number; optional
+    bias: str = "bias"
+
+
+FORMATS = {"modelopt": Names("weight", "weight_scale", "weight_scale_2", "input_scale"),
+           "compressed-tensors": Names("weight_packed", "weight_scale", "weight_global_scale", "input_global_scale")}
+ENCODES = {"compressed-tensors"}  # its scales are the reciprocals of those that a product is multiplied by
+_SCALES = {name for names in FORMATS.values() for name in (names.weight_scale, names.input_scale)}
+_NAMES = sorted({name for names in FORMATS.values() for name in names}, key=len, reverse=True)
+_PARTS = {"gate_proj": 0, "w1": 0, "up_proj": 1, "w3": 1, "down_proj": 2, "w2": 2, "gate_up_proj": 3, "w13": 3}
+MODULES = ("gate_proj", "up_proj", "down_proj")
+ROWS = ("stacked", "interleaved")  # gate's, then up's; or g0, u0, g1, u1, ..., as gpt-oss has them
+_KEY = re.compile(r"(experts\.)?(?:(\d+)\.)?(gate_up_proj|gate_proj|up_proj|down_proj|w13|w1|w3|w2)"
+                  rf"(?:([._])({'|'.join(_NAMES)}))?")
+
+
+class Layout(NamedTuple):
+    """How a checkpoint spells what a module holds."""
+    before: str = ""                    # "experts." or nothing
+    each: bool = False                  # experts have tensors of their own
+    stems: tuple = MODULES              # words for gate, up and down; without up where gate and up are one tensor
+    separator: str = "."
+    bare: bool = False                  # elements have no name
+    rows: str = "stacked"               # one of ROWS
+    shared: frozenset = frozenset()     # scales that gate and up have in one number
+
+    def key(self, stem, name, expert=None):
+        number = "" if expert is None else f"{expert}."
+        return f"{self.before}{number}{stem}" + ("" if self.bare and name == "weight" else self.separator + name)
+
+
+def _gather(state_dict, prefix):
+    """The tensors that are known by name: {(part, name): {expert or None: (key, tensor)}}, and their layout."""
+    found, layout, stems = {}, Layout(), {}
+    for key, tensor in state_dict.items():
+        match = _KEY.fullmatch(key[len(prefix):]) if key.startswith(prefix) else None
+        if not match: continue
+        before, expert, stem, separator, name = match.groups()
+        if name is None and expert is not None: continue
+        stems[_PARTS[stem]] = stem
+        layout = layout._replace(before=before or "", each=expert is not None, separator=separator or "_",
+                                 bare=layout.bare or name is None)
+        place = None if expert is None else int(expert)
+        found.setdefault((_PARTS[stem], name or "weight"), {})[place] = (key, tensor)
+    if layout.bare: layout = layout._replace(separator="_")
+    down = stems.get(2, "down_proj")
+    stems = (stems[3], down) if 3 in stems else (stems.get(0, "gate_proj"), stems.get(1, "up_proj"), down)
+    return found, layout._replace(stems=stems)
+
+
+def _halves(name, tensor, experts, rows):
+    """Gate's part of a fused tensor, up's part, and whether the two are one number."""
+    dims = 0 if experts is None else 1
+    if name in _SCALES:
+        if tensor.dim() > dims and tensor.shape[dims] == 2: return tensor.select(dims, 0), tensor.select(dims, 1), False
+        return tensor, tensor, True
+    if rows == "interleaved": return (*tensor.unflatten(dims, (-1, 2)).unbind(dims + 1), False)
+    return (*tensor.chunk(2, dims), False)
+
+
+def read(state_dict, prefix, experts, rows, missing):
+    """Puts tensors under the modules' names, in `state_dict` itself. Returns the layout that they had; None if there
+    was nothing. Keys of experts that are not there are added to `missing`."""
+    found, layout = _gather(state_dict, prefix)
+    if not found: return None
+    shared = set()
+    for (part, name), tensors in found.items():
+        for key, _ in tensors.values(): del state_dict[key]
+        if None in tensors:
+            tensor = tensors[None][1]
+        else:
+            stem = layout.stems[{3: 0, 2: -1}.get(part, part)]
+            absent = [e for e in range(experts or 0) if e not in tensors]
+            missing += [prefix + layout.key(stem, name, e) for e in absent]
+            if absent or len(tensors) != experts: continue
+            tensor = torch.stack([tensors[e][1] for e in range(experts)])
+        if part < 3:
+            state_dict[f"{prefix}{MODULES[part]}.{name}"] = tensor
+            continue
+        gate, up, one = _halves(name, tensor, experts, rows)
+        if one: shared.add(name)
+        state_dict[f"{prefix}gate_proj.{name}"], state_dict[f"{prefix}up_proj.{name}"] = gate, up
+    return layout._replace(rows=rows, shared=frozenset(shared))
+
+
+def write(state_dict, prefix, experts, layout):
+    """The way back, in `state_dict` itself."""
+    held = {}
+    for part, module in enumerate(MODULES):
+        begin = f"{prefix}{module}."
+        for key in [key for key in state_dict if key.startswith(begin)]:
+            held[part, key[len(begin):]] = state_dict.pop(key)
+    if len(layout.stems) == 2: held = _fuse(held, layout, experts)
+    for (part, name), tensor in held.items():
+        stem = layout.stems[part]
+        for e, each in enumerate(tensor) if layout.each else ((None, tensor),):
+            state_dict[prefix + layout.key(stem, name, e)] = each
+
+
+def _fuse(held, layout, experts):
+    fused = {(1, name): tensor for (part, name), tensor in held.items() if part == 2}
+    for (part, name), gate in held.items():
+        if part != 0: continue
+        up, dims = held[1, name], 0 if experts is None else 1
+        if name in layout.shared: fused[0, name] = gate
+        elif name in _SCALES: fused[0, name] = torch.stack((gate, up), dims)
+        elif layout.rows == "interleaved": fused[0, name] = torch.stack((gate, up), dims + 1).flatten(dims, dims + 1)
+        else: fused[0, name] = torch.cat((gate, up), dims)
+    return fused
