@@ -7,7 +7,8 @@ PREFIX ?= /usr/local
 
 .PHONY: help setup configure lib install package-test by-hand run run-on-gpu run-simulated examples test test-h100 \
         test-gpu mutation soak fuzz cube bench calibrate plot host-time bench-sim ptx instances sass pages doxygen \
-        contest contest-test accuracy torch test-torch torch-host-time format format-check clean
+        contest contest-test accuracy torch test-torch torch-host-time torch-linear \
+        format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
@@ -58,6 +59,9 @@ test-torch: torch     ## the tests of these operators: on the CPU, and on a GPU 
 
 torch-host-time: torch ## what a call of every operator costs the CPU, beside PyTorch's own, on this machine's GPU
 	@PYTHONPATH=host/python $(torch_python) bench/torch_host_time.py
+
+torch-linear: torch   ## on a Hopper GPU: linear layers in PyTorch, beside torch.mm and Humming where it is installed
+	@PYTHONPATH=host/python $(torch_python) bench/torch_linear.py $(ARGS)
 
 package-test: WANTED := test
 package-test: configure ## the library as it ships: built as a subproject, installed, linked in every way

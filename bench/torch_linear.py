@@ -4,7 +4,7 @@ in NVFP4, beside torch.mm of fp16 weights and, where the package `humming` can b
 A in fp16. Each is captured into a CUDA graph of one launch for each of many sets of weights, so that weights come from
 DRAM; the graphs take turns. Prints and, with --json, keeps the median time of a launch.
 
-    PYTHONPATH=host/python python3 bench/torch_linear.py [--shapes 5120x25600,...] [--rows 1,8,...] [--json FILE]
+    make torch-linear ARGS="[--shapes 5120x25600,...] [--rows 1,8,...] [--json FILE]"
 """
 import argparse
 import copy

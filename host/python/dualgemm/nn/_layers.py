@@ -164,8 +164,7 @@ class _Gated(torch.nn.Module):
         launch = dict(bias1=gate.bias, bias2=up.bias, activation=self.activation, **rows, **self.parameters)
         if self.gate_proj.quantises:
             a, sfa, a_scale = _quantise(x, encode, row_index=row_token, group_rows=groups)
-        else:  # rows of nobody have the index -1, and may hold anything
-            a, sfa, a_scale = x if row_token is None else x.index_select(0, row_token.clamp(min=0)), None, None
+        else: a, sfa, a_scale = x if row_token is None else ops.moe_gather(x, row_token), None, None
         operands = a, gate.elements, up.elements, sfa, gate.atoms, up.atoms, 1.0, 1.0
         if not self.gate_proj.quantises:
             return (ops.swiglu(*operands, x.dtype, alpha_gate, alpha_up, **launch), None, None), down, down.decode
