@@ -615,6 +615,7 @@ class Torch(Case):
         for device, a_format in itertools.product(DEVICES, ("auto", "nvfp4")):
             for module in self.layers(device, a_format=a_format):
                 graphs = []
+                torch._dynamo.reset()  # graphs of one piece of code are limited, of whichever module they are
 
                 def backend(graph, _):
                     graphs.append(graph)
