@@ -76,7 +76,7 @@ typedef enum {
   DUALGEMM_STATUS_NOT_SUPPORTED = 8,        /* legal, but this release does not compute it */
   DUALGEMM_STATUS_NO_DEVICE = 9,            /* no CUDA device or no driver */
   DUALGEMM_STATUS_ARCH_MISMATCH = 10,       /* the library, or this program, has no kernel for the device */
-  DUALGEMM_STATUS_DRIVER_TOO_OLD = 11,      /* the driver is older than the CUDA version of the build */
+  DUALGEMM_STATUS_DRIVER_TOO_OLD = 11,      /* the driver is older than the major CUDA version of the build */
   DUALGEMM_STATUS_WORKSPACE_TOO_SMALL = 12, /* the instance that is asked for needs more of it */
   DUALGEMM_STATUS_CUDA_ERROR = 13,          /* a CUDA call failed; see dualgemm_last_cuda_error() */
   DUALGEMM_STATUS_INTERNAL = 14,            /* a bug in this library */
