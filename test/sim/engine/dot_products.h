@@ -11,9 +11,9 @@
 #include <immintrin.h>
 #endif
 
-namespace sim {
+#include "sim/engine/vectors.h"
 
-#define SIM_INLINE inline __attribute__((always_inline))
+namespace sim {
 
 constexpr int kDepth = 64;  // K of one instruction
 constexpr int kGroups = 4;  // groups of the model, whatever the number of scales

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "sim/engine/numerics.h"
+#include "sim/engine/vectors.h"
 
 namespace sim {
 namespace {
@@ -60,11 +61,10 @@ double mma_dense_sum(const float* a, const float* b, int least, int k, float c) 
 
 namespace {
 
-#define SIM_INLINE inline __attribute__((always_inline))
-
 constexpr int kBlock = 16;
 constexpr int kDepth = kDenseTileDepth;
-constexpr int kNever = -10000;  // the exponent of a product that is zero, far below every other
+constexpr double kFloatLimit = 0x1p128;  // float has no number from here on
+constexpr int kNever = -10000;           // the exponent of a product that is zero, far below every other
 
 // Summarises a row of A or a block of columns of B.
 struct ExponentRange {
@@ -119,41 +119,9 @@ struct Vec {
   typedef double D __attribute__((vector_size(8 * kLanes)));
 };
 
-template <class T>
-SIM_INLINE void load(T& vector, const void* from) {
-  std::memcpy(&vector, from, sizeof vector);
-}
-
 template <class D, class L, class I>
 SIM_INLINE void power_of_two(D& out, const I& exponent) {
   out = (D)(__builtin_convertvector(exponent + 1023, L) << 52);
-}
-
-// Stores sums as they are and rounded toward zero to float. Lanes of `abnormal` become negative where a sum
-// is neither zero nor in the normal range of float. (A comparison of vectors of 64 bytes would be compiled
-// lane by lane.)
-template <int kLanes>
-SIM_INLINE void round_sums(const typename Vec<kLanes>::D& sum, double* sums, float* out,
-                           typename Vec<kLanes>::L& abnormal) {
-  using V = Vec<kLanes>;
-  const typename V::L magnitude = (typename V::L)sum & std::numeric_limits<int64_t>::max();
-  abnormal |=
-      ((magnitude - std::bit_cast<int64_t>(0x1p-126)) | (std::bit_cast<int64_t>(0x1p128) - 1 - magnitude)) &
-      ~(magnitude - 1);
-  // Clearing the bits that float has no room for rounds toward zero.
-  const typename V::D cut = (typename V::D)((typename V::L)sum & ~((int64_t{1} << 29) - 1));
-  const typename V::F result = __builtin_convertvector(cut, typename V::F);
-  std::memcpy(sums, &sum, sizeof sum);
-  std::memcpy(out, &result, sizeof result);
-}
-
-// Returns the bits that any lane has.
-template <class Vector>
-SIM_INLINE int64_t all_bits(const Vector& vector) {
-  int64_t lanes[sizeof vector / sizeof(int64_t)], all = 0;
-  std::memcpy(lanes, &vector, sizeof lanes);
-  for (const int64_t lane : lanes) all |= lane;
-  return all;
 }
 
 struct RowOfA {
@@ -195,9 +163,9 @@ SIM_INLINE bool row_of_block(const RowOfA& row, const ColumnBlock& block, const 
     }
     const I c_units = __builtin_convertvector(__builtin_convertvector(c32, D) * scale, I);
     const D sum = (__builtin_convertvector(terms, D) + __builtin_convertvector(c_units, D)) * unit;
-    round_sums<kLanes>(sum, sums + n, out + n, abnormal);
+    round_sums<typename V::F>(sum, kFloatLimit, sums + n, out + n, abnormal);
   }
-  return all_bits(abnormal) >= 0;
+  return all_bits<int64_t>(abnormal) >= 0;
 }
 
 // Does the same where nothing is cut, and returns false where it cannot be sure of that. E is at most the
@@ -228,9 +196,9 @@ SIM_INLINE bool exact_row_of_block(const RowOfA& row, const ColumnBlock& block, 
     const D size = (D)((L)c64 & std::numeric_limits<int64_t>::max());
     negative |= (L)(limit - size);
     fractions |= (L)((units + kWhole) - kWhole - units);
-    round_sums<kLanes>(sum, sums + n, out + n, negative);
+    round_sums<typename V::F>(sum, kFloatLimit, sums + n, out + n, negative);
   }
-  return all_bits(negative) >= 0 && all_bits(fractions) == 0;
+  return all_bits<int64_t>(negative) >= 0 && all_bits<int64_t>(fractions) == 0;
 }
 
 // The kinds of elements that are not finite, of a row of A or a column of B.

@@ -111,11 +111,6 @@ struct RowScales {
   ExponentRange range;
 };
 
-template <class T>
-SIM_INLINE void load(T& vector, const void* from) {
-  std::memcpy(&vector, from, sizeof vector);
-}
-
 template <class V>
 SIM_INLINE void load_as_double(typename V::D& vector, const float* from) {
   typename V::HalfF narrow;
@@ -127,20 +122,6 @@ SIM_INLINE void load_as_double(typename V::D& vector, const int32_t* from) {
   typename V::HalfI narrow;
   load(narrow, from);
   vector = __builtin_convertvector(narrow, typename V::D);
-}
-
-// Makes lanes of `out` negative where a number that is not negative lies outside [least, limit) and is not
-// zero. A comparison of vectors of 64 bytes would be compiled lane by lane.
-template <class V, class T>
-SIM_INLINE void mark_outside(V& out, const V& number, T least, T limit) {
-  out |= ((number - least) | (limit - 1 - number)) & ~(number - 1);
-}
-template <class T, class V>
-SIM_INLINE bool any_negative(const V& vector) {
-  T lanes[sizeof vector / sizeof(T)], any = 0;
-  std::memcpy(lanes, &vector, sizeof lanes);
-  for (const T lane : lanes) any |= lane;
-  return any < 0;
 }
 
 // The window holds the bits of |c| that the sum without truncation accepts besides zero: [least, limit).
@@ -156,7 +137,7 @@ struct Window {
       load(bits, c + i);
       mark_outside<I>(out, bits & 0x7FFFFFFF, least, limit);
     }
-    return !any_negative<int32_t>(out);
+    return all_bits<int32_t>(out) >= 0;
   }
 };
 
@@ -230,18 +211,12 @@ SIM_INLINE void combine(const typename Dots::Products& dot, int r, const RowScal
       }
     }
 
-    // Rounding toward zero clears the bits that float has no room for. That is right for zero and the normal
-    // range; the rest is mended below.
-    const L magnitude = (L)sum & std::numeric_limits<int64_t>::max();
-    mark_outside<L>(rare, magnitude, std::bit_cast<int64_t>(0x1p-126),
-                    std::bit_cast<int64_t>(std::numeric_limits<double>::infinity()));
-    const D cut = (D)((L)sum & ~((int64_t{1} << 29) - 1));
-    const typename V::HalfF result = __builtin_convertvector(cut, typename V::HalfF) + 0.0f;
-    std::memcpy(out + p, &result, sizeof result);
-    std::memcpy(sums + p, &sum, sizeof sum);
+    // Adding zero makes -0 +0.
+    round_sums<typename V::HalfF>(sum + 0.0, std::numeric_limits<double>::infinity(), sums + p, out + p,
+                                  rare);
   }
   // Subnormal results keep fewer bits, and NaN has prescribed ones.
-  if (__builtin_expect(any_negative<int64_t>(rare), 0))
+  if (__builtin_expect(all_bits<int64_t>(rare) < 0, 0))
     for (int i = 0; i < kBlock; ++i) {
       const double magnitude = std::fabs(sums[i]);
       const bool done = magnitude == 0 || (magnitude >= 0x1p-126 && std::isfinite(magnitude));

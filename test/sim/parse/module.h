@@ -36,10 +36,32 @@ enum class Type : uint8_t {
   kF32x2,
   kF64,
 };
-constexpr int bits(Type type) {  // 1 for kPred
-  constexpr int kBits[] = {0, 1,  8,  16, 32, 64, 128, 8,  16, 32, 64,
-                           8, 16, 32, 64, 16, 32, 16,  32, 32, 64, 64};
-  return kBits[static_cast<size_t>(type)];
+constexpr int bits(Type type) {
+  switch (type) {
+    case Type::kNone: return 0;
+    case Type::kPred: return 1;
+    case Type::kB8:
+    case Type::kU8:
+    case Type::kS8: return 8;
+    case Type::kB16:
+    case Type::kU16:
+    case Type::kS16:
+    case Type::kF16:
+    case Type::kBf16: return 16;
+    case Type::kB32:
+    case Type::kU32:
+    case Type::kS32:
+    case Type::kF32:
+    case Type::kF16x2:
+    case Type::kBf16x2: return 32;
+    case Type::kB64:
+    case Type::kU64:
+    case Type::kS64:
+    case Type::kF64:
+    case Type::kF32x2: return 64;
+    case Type::kB128: return 128;
+  }
+  return 0;
 }
 bool parse_type(const std::string& text, Type* out);  // "u32", without the dot
 
