@@ -55,9 +55,10 @@ def replace(model, options_of):
         if found is not None: _check_hooks(name, module)
         return found
 
-    for name, module in list(model.named_modules()):
+    for name in [name for name, _ in model.named_modules()]:  # names alone, so that each float weight is freed at once
         parent, _, child = name.rpartition(".")
-        if parent in made or not name: continue
+        if not name or any(name.startswith(f"{replaced}.") for replaced in made): continue
+        module = model.get_submodule(name)
         found = _mlp.gated(module)
         each = [options(f"{name}.{part}", module._modules[part]) for part in found.linears] if found else []
         if each and each[0] is not None and all(one == each[0] for one in each):
