@@ -1,19 +1,9 @@
 """Replaces the linears and the gated MLPs of a model by those of dualgemm.nn."""
-import fnmatch
-import re
-
 import torch
 
 from .. import nn
 from . import _mlp
-
-
-def matches(name, module, pattern):
-    """Whether a pattern means this module: "re:" and a regular expression at the beginning of its name, its class, or
-    its name or the end of it with the wildcards of a shell: "lm_head" means "model.lm_head", too."""
-    if pattern.startswith("re:"): return re.match(pattern[3:], name) is not None
-    return pattern == type(module).__name__ or any(
-        fnmatch.fnmatchcase(end, pattern) for end in (name, *(name[dot.end():] for dot in re.finditer(r"\.", name))))
+from ._checkpoint import METHOD, WEIGHT_ONLY, matches
 
 
 def _shared(model):
@@ -78,6 +68,12 @@ def convert(model, a_format="auto", flags=0, ignore=("lm_head",)):
     `a_format` and `flags` are those of dualgemm.nn.Linear. What `ignore` means stays: names, or the ends of names, with
     wildcards; names of classes; "re:" and a regular expression. So does a linear whose weight is tied to another
     module's. Shapes that a launch cannot have are a ValueError that names the module."""
+    config = getattr(model, "config", None)
+    if getattr(config, "quantization_config", None) is not None:
+        raise ValueError("model: has a quantization_config, so its weights are quantised already")
     replace(model, lambda name, module: None if any(matches(name, module, each) for each in ignore)
             else dict(a_format=a_format, flags=flags))
+    if config is not None:  # which save_pretrained writes, and from_pretrained reads
+        config.quantization_config = dict(quant_method=METHOD, quant_algo=WEIGHT_ONLY, ignore=list(ignore),
+                                          a_format=a_format, flags=flags)
     return model
