@@ -12,7 +12,7 @@ WEIGHT_ONLY = "W4A16_NVFP4"
 _ALGORITHMS = {"NVFP4": True, WEIGHT_ONLY: False}  # of ModelOpt: whether checkpoints have input scales
 _PACKED = "nvfp4-pack-quantized"
 _WEIGHTS = {"num_bits": 4, "type": "float", "strategy": "tensor_group", "group_size": 16, "symmetric": True}
-_UNREAD = ("transform_config", "sparsity_config")  # of compressed-tensors: they change what a linear computes
+_UNREAD = ("transform_config", "sparsity_config", "moe_sparsity_config")  # of compressed-tensors: they change what a linear computes
 
 
 class Scheme(NamedTuple):
@@ -43,17 +43,23 @@ def _check(where, what, value, allowed):
 
 
 class _ModelOpt:
-    def __init__(self, stored):
-        self.algorithm, self.layers = stored.get("quant_algo"), stored.get("quantized_layers") or {}
+    ignores_parts = True  # a pattern that means a module means everything inside of it
+
+    def __init__(self, stored, rename):
+        self.algorithm = stored.get("quant_algo")
+        self.layers = {rename(name): layer for name, layer in (stored.get("quantized_layers") or {}).items()}
         groups = stored.get("config_groups") or {}
         sizes = [(group.get("weights") or {}).get("group_size") for group in groups.values()]
         self.group_size = stored.get("group_size") or (sizes[0] if len(set(sizes)) == 1 else None) or 16
-        self.ignore = stored["ignore"]
+        self.ignore = {*stored["ignore"], *map(rename, stored["ignore"])}
         if self.algorithm != "MIXED_PRECISION":
             _check("quantization_config", "quant_algo", self.algorithm, _ALGORITHMS)
 
+    def ignored(self, name, module):
+        return any(matches(name, module, pattern) for pattern in self.ignore)
+
     def scheme(self, name, module):
-        if any(matches(name, module, pattern) for pattern in self.ignore): return None
+        if self.ignored(name, module): return None
         algorithm, size = self.algorithm, self.group_size
         if algorithm == "MIXED_PRECISION":
             layer = self.layers.get(name)
@@ -65,16 +71,21 @@ class _ModelOpt:
 
 
 class _CompressedTensors:
-    def __init__(self, stored):
-        self.ignore, self.format = stored["ignore"], stored.get("format")
+    ignores_parts = False  # a pattern that means a module means that module alone
+
+    def __init__(self, stored, rename):
+        self.ignore, self.format = {*stored["ignore"], *map(rename, stored["ignore"])}, stored.get("format")
         for name in _UNREAD:
-            if stored.get(name): raise ValueError(f"quantization_config: {name}={stored[name]!r}: is not read here")
-        self.groups = sorted(((target, group) for group in (stored.get("config_groups") or {}).values()
+            if stored.get(name) and stored[name] != {"format": "dense"}: raise ValueError(f"quantization_config: {name}={stored[name]!r}: is not read here")
+        self.groups = sorted(((rename(target), group) for group in (stored.get("config_groups") or {}).values()
                               for target in group.get("targets", ())),
                              key=lambda pair: ("re:" in pair[0], pair[0]))  # its order, of which the first match counts
 
+    def ignored(self, name, module):
+        return any(_matches_target(name, module, pattern) for pattern in self.ignore)
+
     def scheme(self, name, module):
-        if any(_matches_target(name, module, pattern) for pattern in self.ignore): return None
+        if self.ignored(name, module): return None
         group = next((group for target, group in self.groups if _matches_target(name, module, target)), None)
         if group is None: return None
         _check(name, "format", group.get("format") or self.format, (_PACKED,))
@@ -99,11 +110,12 @@ def unified(stored):
     return found
 
 
-def reader(stored):
+def reader(stored, rename=lambda name: name):
     """Of a unified configuration: an object whose `scheme(name, module)` is a Scheme, or None if the linear is not
-    quantised. It is a ValueError that names the module and the value if it is not NVFP4."""
-    if "quant_algo" in stored: return _ModelOpt(stored)
-    if "config_groups" in stored: return _CompressedTensors(stored)
+    quantised. It is a ValueError that names the module and the value if it is not NVFP4. `rename` makes a model's names
+    of a checkpoint's."""
+    if "quant_algo" in stored: return _ModelOpt(stored, rename)
+    if "config_groups" in stored: return _CompressedTensors(stored, rename)
     raise ValueError("quantization_config: has neither `quant_algo`, as ModelOpt's, nor `config_groups`, as "
                      "compressed-tensors': nothing else is read here")
 

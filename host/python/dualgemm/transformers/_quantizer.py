@@ -3,13 +3,16 @@ import logging
 import warnings
 
 import torch
-from transformers.core_model_loading import ConversionOps
+from safetensors import safe_open
+from transformers.conversion_mapping import get_model_conversion_mapping
+from transformers.core_model_loading import WeightRenaming
 from transformers.quantizers import HfQuantizer, register_quantization_config, register_quantizer
 from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING, AUTO_QUANTIZER_MAPPING
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
-from .. import nn
+from ..nn._weights import Weights
 from ._checkpoint import METHOD, WEIGHT_ONLY, kv_cache, reader, unified
+from ._conversions import Quantise, conversions, spelling, words_of_experts
 from ._replace import replace
 
 _log = logging.getLogger(__name__)
@@ -54,16 +57,27 @@ def _devices(device_map):
             if place == "disk": raise ValueError("device_map: 'disk' is not possible with NVFP4 weights") from None
 
 
-class _Quantise(ConversionOps):
-    """A float tensor of a checkpoint to the tensors of its weight."""
+def _check_float(files):
+    """That a checkpoint which is to be quantised is not quantised already, by a quant_method that transformers does not
+    know, and so does not tell this module about."""
+    for path in files or ():
+        if not str(path).endswith(".safetensors"): continue
+        with safe_open(path, framework="pt") as file:
+            scale = next((key for key in file.keys() if key.endswith(".weight_scale")), None)
+        if scale is not None:
+            raise ValueError(f"{path}: has {scale}, so its weights are quantised already: pass config=dualgemm."
+                             "transformers.model_config(checkpoint) and no quantization_config")
 
-    def convert(self, input_dict, **_):
-        made = {}
-        for key, tensor in input_dict.items():
-            tensor = tensor[0] if isinstance(tensor, list) else tensor
-            stem = key.removesuffix("weight")
-            made.update({stem + name: each for name, each in nn.quantize_weight(tensor).items()})
-        return made
+
+def _missing(name, module):
+    """Names of tensors that loading has not found. An input scale may be absent: then there is none."""
+    for path, part in module.named_modules():
+        if not isinstance(part, Weights): continue
+        for key in part.names:
+            tensor = getattr(part, key)
+            if tensor is None or getattr(tensor, "_is_hf_initialized", False): continue  # which loading sets
+            if key == part.names.input_scale: setattr(part, key, None)
+            else: yield ".".join(filter(None, (name, path, key)))
 
 
 class DualGemmQuantizer(HfQuantizer):
@@ -88,32 +102,21 @@ class DualGemmQuantizer(HfQuantizer):
 
     # ---- before tensors are loaded ----
 
-    def _options(self, name, module):
-        if name + ".weight" in self.tied: return None
-        self.schemes[name] = scheme = self.reader.scheme(name, module)
-        if scheme is None: return None
-        config = self.quantization_config
-        return dict(format=scheme.format, a_format=config.a_format, flags=config.flags)
+    def _process_model_before_weight_loading(self, model, checkpoint_files=None, **_):
+        if not self.pre_quantized: _check_float(checkpoint_files)
+        config, tied = self.quantization_config, model.all_tied_weights_keys
+        renamings = [each for each in get_model_conversion_mapping(model) if isinstance(each, WeightRenaming)]
 
-    def _process_model_before_weight_loading(self, model, **_):
-        config = self.quantization_config
-        self.reader, self.schemes = reader(config.stored), {}
-        self.tied = {*model.all_tied_weights_keys, *model.all_tied_weights_keys.values()}
-        self.made = replace(model, self._options)
-        if not self.pre_quantized: return
-        for name, linear in self._linears():
-            if self.schemes[name].input_scale:
-                setattr(linear, linear.names.input_scale, torch.ones((), dtype=torch.float32, device="meta"))
+        def rename(name):
+            for renaming in renamings: name, _ = renaming.rename_source_key(name)
+            return name
+        keep = {name.removesuffix(".weight") for name in (*tied.keys(), *tied.values())}
+        self.replaced = replace(model, reader(config.stored, rename), keep, a_format=config.a_format, flags=config.flags)
         if kv_cache(config.stored):
             _log.warning("quantization_config: the cache of keys and values stays in 16 bits; its scheme, %s, is not "
                          "read here", kv_cache(config.stored))
             known = model._keys_to_ignore_on_load_unexpected or ()
             model._keys_to_ignore_on_load_unexpected = {*known, _SCALES_OF_A_CACHE}
-
-    def _linears(self):
-        for name, module in self.made.items():
-            if isinstance(module, nn.Linear): yield name, module
-            else: yield from ((f"{name}.{part}", linear) for part, linear in module.named_children())
 
     # ---- while they are loaded ----
 
@@ -121,34 +124,33 @@ class DualGemmQuantizer(HfQuantizer):
         """True of the tensors of a weight: they come in the checkpoint's shapes, which are checked afterwards."""
         path, _, name = param_name.rpartition(".")
         module = model.get_submodule(path)
-        return isinstance(module, nn.Linear) and name in module.names[:4]
+        return isinstance(module, Weights) and name in module.names[:4]
 
     def get_quantize_ops(self):
-        return _Quantise()
+        return Quantise()
+
+    def update_weight_conversions(self, weight_conversions, model):
+        self.words = words_of_experts(weight_conversions)
+        return conversions(weight_conversions, model, self.replaced, self.pre_quantized)
 
     # ---- after they are loaded ----
 
     def _process_model_after_weight_loading(self, model, **_):
         missing = []
-        for name, linear in self._linears():
-            names = linear.names
-            for key in names:
-                tensor = linear._buffers[key]
-                if tensor is None or getattr(tensor, "_is_hf_initialized", False): continue  # which loading sets
-                if key == names.input_scale: setattr(linear, key, None)
-                else: missing.append(f"{name}.{key}")
+        for name, module, _ in self.replaced: missing += _missing(name, module)
         if missing:
-            raise ValueError(f"{missing[0]}: the checkpoint does not have it, nor {len(missing) - 1} others of linears "
-                             "that its quantization_config says are NVFP4")
-        for name, module in self.made.items(): self._prepare(name, module)
+            raise ValueError(f"{missing[0]}: the checkpoint does not have it, nor {len(missing) - 1} other tensors of "
+                             "linears that its quantization_config says are NVFP4")
+        for name, module, was in self.replaced:
+            self._prepare(name, module)
+            if (layout := spelling(module, was, self.words)) is not None: module.layout = layout
         return model
 
     def _prepare(self, name, module):
-        for linear in module.modules():
-            if not isinstance(linear, nn.Linear): continue
-            if linear.device.type == "meta":
+        for tensor in module.buffers():
+            if tensor.device.type == "meta":
                 raise ValueError(f"{name}: is not on a device; NVFP4 weights cannot be offloaded by a device_map")
-            check_device(linear.device, self.quantization_config.a_format)
+            check_device(tensor.device, self.quantization_config.a_format)
         try:
             module.load_state_dict(module.state_dict(), assign=True)  # which checks their shapes and types
         except RuntimeError as error:
