@@ -33,6 +33,12 @@ def split(name, value, size, of):
     return value // size
 
 
+def aligned(tensor):
+    """The tensor, or a copy of it: launches take addresses that are multiples of 16, and a file of safetensors that is
+    mapped into memory has tensors at any."""
+    return tensor if tensor is None or tensor.data_ptr() % 16 == 0 else tensor.clone()
+
+
 @torch.no_grad()
 def keep(module, name, tensor):
     """Sets a buffer; where the old one is alike, its memory, which a CUDA graph may know, gets the new numbers."""
@@ -118,6 +124,7 @@ class Weights(torch.nn.Module):
         """Brings everything into the layout of launches, if it is not. Memory that a launch has read before keeps its
         address. On the device meta nothing is done."""
         if self.prepared or self.device.type == "meta": return self
+        for name in (self.names.elements, "bias"): self._buffers[name] = aligned(self._buffers[name])
         for name, tensor in zip(_DERIVED, self._derive()): keep(self, name, tensor)
         self._buffers[self.names.factors] = None
         self.prepared = True

@@ -1,19 +1,18 @@
-"""Replaces the linears and the gated MLPs of a model by those of dualgemm.nn."""
-import fnmatch
-import re
+"""Replaces the linears, gated MLPs and experts of a model by modules of dualgemm.nn."""
+from typing import NamedTuple, Union
 
 import torch
 
 from .. import nn
-from . import _mlp
+from ._checkpoint import METHOD, WEIGHT_ONLY, reader
+from ._experts import Experts
+from ._recognise import Gated, Stacks, gated, has_stacks, in_three, stacks
 
 
-def matches(name, module, pattern):
-    """Whether a pattern means this module: "re:" and a regular expression at the beginning of its name, its class, or
-    its name or the end of it with the wildcards of a shell: "lm_head" means "model.lm_head", too."""
-    if pattern.startswith("re:"): return re.match(pattern[3:], name) is not None
-    return pattern == type(module).__name__ or any(
-        fnmatch.fnmatchcase(end, pattern) for end in (name, *(name[dot.end():] for dot in re.finditer(r"\.", name))))
+class Replaced(NamedTuple):
+    name: str
+    module: torch.nn.Module
+    was: Union[Gated, Stacks, None]  # None: a linear
 
 
 def _shared(model):
@@ -35,50 +34,90 @@ def _check_hooks(name, module):
                          "modules first, or ignore this one")
 
 
-def _made(name, function, *args, **options):
-    """A module, or an error that says which one could not be made."""
-    try:
-        return function(*args, **options)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error} (a model's own linear stays where its name is ignored)") from error
+def _declare_input_scale(linear):
+    """For a checkpoint's: the loader puts it where it finds a tensor of that name."""
+    setattr(linear, linear.names.input_scale, torch.ones((), dtype=torch.float32, device="meta"))
 
 
-def replace(model, options_of):
-    """Replaces modules in place. `options_of(name, linear)` returns the options of dualgemm.nn.Linear for a linear, or
-    None if it stays. A gated MLP whose linears have the same options becomes one module; of every other the linears are
-    replaced one by one. Returns the names of what was replaced: {name: module}."""
-    shared, made = _shared(model), {}
+class _Replacing:
+    def __init__(self, model, reader, keep, options):
+        self.model, self.reader, self.keep, self.options = model, reader, keep, options
+        self.shared = _shared(model)
 
-    def options(name, module):
-        if type(module) is not torch.nn.Linear or id(module.weight) in shared: return None
-        found = options_of(name, module)
-        if found is not None: _check_hooks(name, module)
-        return found
+    def scheme(self, name, linear):
+        """None if the linear stays."""
+        if type(linear) is not torch.nn.Linear or id(linear.weight) in self.shared or name in self.keep: return None
+        return self.reader.scheme(name, linear)
 
-    for name in [name for name, _ in model.named_modules()]:  # names alone, so that each float weight is freed at once
-        parent, _, child = name.rpartition(".")
-        if not name or any(name.startswith(f"{replaced}.") for replaced in made): continue
+    def scheme_of_experts(self, name, module):
+        """That of the first expert's linear, as checkpoints name it."""
+        *_, n, k = module.down_proj.shape
+        return self.reader.scheme(f"{name}.0.down_proj", torch.nn.Linear(k, n, False, device="meta"))
+
+    def replacement(self, name, module):
+        """(function, its arguments, scheme, what the module was), or None if it stays."""
+        if has_stacks(module):
+            scheme = self.scheme_of_experts(name, module)
+            if scheme is None: return None
+            was = stacks(module)
+            if was is None: raise ValueError(f"{name}: experts of the class {type(module).__name__} are no gated MLPs "
+                                             "that are known here: they stay where their name is ignored")
+            return Experts.of_stacks, (module, was), scheme, was
+        if (was := gated(module)) is not None:
+            schemes = {self.scheme(f"{name}.{part}", module._modules[part]) for part in was.linears}
+            if len(schemes) == 1 and None not in schemes:
+                return nn.GatedMLP.from_float, (in_three(module, was), was.activation), schemes.pop(), was
+        scheme = self.scheme(name, module)
+        return scheme and (nn.Linear.from_float, (module,), scheme, None)
+
+    def make(self, name, module):
+        found = self.replacement(name, module)
+        if found is None: return None
+        function, arguments, scheme, was = found
+        for part in module.modules(): _check_hooks(name, part)
+        try:
+            made = function(*arguments, format=scheme.format, **self.options)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}; a model's own module stays where its name is ignored") from error
+        for part in made.modules():
+            if scheme.input_scale and hasattr(part, "names"): _declare_input_scale(part)
+        return Replaced(name, made.train(module.training), was)
+
+
+def replace(model, reader, keep=(), **options):
+    """Replaces modules in place, and returns them, each a Replaced. `reader` says which linears are quantised; those of
+    the names `keep` stay. A gated MLP whose linears have the same scheme becomes one module; of every other the linears
+    are replaced one by one. `options` are those of every dualgemm.nn.Linear."""
+    replacing, made, done = _Replacing(model, reader, keep, options), [], ()
+    for name in [name for name, _ in model.named_modules()]:  # names alone: each weight is freed once it is quantised
+        if not name or name.startswith(done): continue
         module = model.get_submodule(name)
-        found = _mlp.gated(module)
-        each = [options(f"{name}.{part}", module._modules[part]) for part in found.linears] if found else []
-        if each and each[0] is not None and all(one == each[0] for one in each):
-            _check_hooks(name, module)
-            new = _made(name, nn.GatedMLP.from_float, _mlp.in_three(module, found), found.activation, **each[0])
-        elif (one := options(name, module)) is not None: new = _made(name, nn.Linear.from_float, module, **one)
-        else: continue
-        setattr(model.get_submodule(parent), child, new.train(module.training))
-        made[name] = new
+        if reader.ignores_parts and reader.ignored(name, module):
+            done = (name + ".",)
+            continue
+        new = replacing.make(name, module)
+        if new is None: continue
+        parent, _, child = name.rpartition(".")
+        setattr(model.get_submodule(parent), child, new.module)
+        made.append(new)
+        done = (name + ".",)
     return made
 
 
 @torch.no_grad()
 def convert(model, a_format="auto", flags=0, ignore=("lm_head",)):
-    """Replaces the linears and the gated MLPs of a float model in place, on the model's device, and returns the model.
-    Their weights are quantised (dualgemm.nn.quantize_weight).
+    """Replaces the linears, the gated MLPs and the experts of a float model in place, on the model's device, and returns
+    the model. Their weights are quantised (dualgemm.nn.quantize_weight).
 
-    `a_format` and `flags` are those of dualgemm.nn.Linear. What `ignore` means stays: names, or the ends of names, with
-    wildcards; names of classes; "re:" and a regular expression. So does a linear whose weight is tied to another
-    module's. Shapes that a launch cannot have are a ValueError that names the module."""
-    replace(model, lambda name, module: None if any(matches(name, module, each) for each in ignore)
-            else dict(a_format=a_format, flags=flags))
+    `a_format` and `flags` are those of dualgemm.nn.Linear. What `ignore` means stays, with everything inside of it:
+    names, or the ends of names, with wildcards; names of classes; "re:" and a regular expression. So does a linear whose
+    weight is tied to another module's. Shapes that a launch cannot have, and experts of another kind, are a ValueError
+    that names the module."""
+    config = getattr(model, "config", None)
+    if getattr(config, "quantization_config", None) is not None:
+        raise ValueError("model: has a quantization_config, so its weights are quantised already")
+    stored = {"quant_algo": WEIGHT_ONLY, "ignore": list(ignore)}
+    replace(model, reader(stored), a_format=a_format, flags=flags)
+    if config is not None:  # which save_pretrained writes, and from_pretrained reads
+        config.quantization_config = dict(**stored, quant_method=METHOD, a_format=a_format, flags=flags)
     return model

@@ -1,0 +1,125 @@
+"""What a checkpoint's quantization_config says of its linears: which are NVFP4, in which format, and with which scales.
+
+Two packages write such configurations. ModelOpt's has `quant_algo` (modelopt.torch.export writes it into config.json,
+and in another layout into hf_quant_config.json), and compressed-tensors' has `config_groups` with `format`
+(compressed_tensors.quantization.QuantizationConfig). Whatever is not NVFP4 is refused by name."""
+import fnmatch
+import re
+from typing import NamedTuple
+
+METHOD = "dualgemm_nvfp4"  # the quant_method of this package
+WEIGHT_ONLY = "W4A16_NVFP4"
+_ALGORITHMS = {"NVFP4": True, WEIGHT_ONLY: False}  # of ModelOpt: whether checkpoints have input scales
+_PACKED = "nvfp4-pack-quantized"
+_WEIGHTS = {"num_bits": 4, "type": "float", "strategy": "tensor_group", "group_size": 16, "symmetric": True}
+_UNREAD = ("transform_config", "sparsity_config", "moe_sparsity_config")  # of compressed-tensors: they change what a linear computes
+
+
+class Scheme(NamedTuple):
+    """Of one linear."""
+    format: str         # of dualgemm.nn.Linear
+    input_scale: bool   # whether the checkpoint has one
+
+
+def matches(name, module, pattern):
+    """Whether a pattern means this module: "re:" and a regular expression at the beginning of its name, its class, or
+    its name or the end of it with the wildcards of a shell: "lm_head" means "model.lm_head", too."""
+    if pattern.startswith("re:"): return re.match(pattern[3:], name) is not None
+    return pattern == type(module).__name__ or any(
+        fnmatch.fnmatchcase(end, pattern) for end in (name, *(name[dot.end():] for dot in re.finditer(r"\.", name))))
+
+
+def _matches_target(name, module, target):
+    """The rule of compressed-tensors: "re:" and a regular expression, a whole name, or a class or one that it is
+    derived from."""
+    if target.startswith("re:"): return re.match(target[3:], name) is not None
+    return target == name or any(target == kind.__name__ for kind in type(module).__mro__)
+
+
+def _check(where, what, value, allowed):
+    if value not in allowed:
+        raise ValueError(f"{where}: {what}={value!r}: is not read here, and must be "
+                         + " or ".join(map(repr, allowed)))
+
+
+class _ModelOpt:
+    ignores_parts = True  # a pattern that means a module means everything inside of it
+
+    def __init__(self, stored, rename):
+        self.algorithm = stored.get("quant_algo")
+        self.layers = {rename(name): layer for name, layer in (stored.get("quantized_layers") or {}).items()}
+        groups = stored.get("config_groups") or {}
+        sizes = [(group.get("weights") or {}).get("group_size") for group in groups.values()]
+        self.group_size = stored.get("group_size") or (sizes[0] if len(set(sizes)) == 1 else None) or 16
+        self.ignore = {*stored["ignore"], *map(rename, stored["ignore"])}
+        if self.algorithm != "MIXED_PRECISION":
+            _check("quantization_config", "quant_algo", self.algorithm, _ALGORITHMS)
+
+    def ignored(self, name, module):
+        return any(matches(name, module, pattern) for pattern in self.ignore)
+
+    def scheme(self, name, module):
+        if self.ignored(name, module): return None
+        algorithm, size = self.algorithm, self.group_size
+        if algorithm == "MIXED_PRECISION":
+            layer = self.layers.get(name)
+            if layer is None: return None
+            algorithm, size = layer.get("quant_algo"), layer.get("group_size") or 16
+            _check(name, "quant_algo", algorithm, _ALGORITHMS)
+        _check(name, "group_size", size, (16,))
+        return Scheme("modelopt", _ALGORITHMS[algorithm])
+
+
+class _CompressedTensors:
+    ignores_parts = False  # a pattern that means a module means that module alone
+
+    def __init__(self, stored, rename):
+        self.ignore, self.format = {*stored["ignore"], *map(rename, stored["ignore"])}, stored.get("format")
+        for name in _UNREAD:
+            if stored.get(name) and stored[name] != {"format": "dense"}: raise ValueError(f"quantization_config: {name}={stored[name]!r}: is not read here")
+        self.groups = sorted(((rename(target), group) for group in (stored.get("config_groups") or {}).values()
+                              for target in group.get("targets", ())),
+                             key=lambda pair: ("re:" in pair[0], pair[0]))  # its order, of which the first match counts
+
+    def ignored(self, name, module):
+        return any(_matches_target(name, module, pattern) for pattern in self.ignore)
+
+    def scheme(self, name, module):
+        if self.ignored(name, module): return None
+        group = next((group for target, group in self.groups if _matches_target(name, module, target)), None)
+        if group is None: return None
+        _check(name, "format", group.get("format") or self.format, (_PACKED,))
+        weights, inputs = group.get("weights") or {}, group.get("input_activations")
+        for key, value in _WEIGHTS.items(): _check(name, f"weights.{key}", weights.get(key, value), (value,))
+        if inputs is not None:
+            for key in ("num_bits", "type", "group_size"):
+                _check(name, f"input_activations.{key}", inputs.get(key), (_WEIGHTS[key],))
+        if group.get("output_activations"):
+            raise ValueError(f"{name}: output_activations={group['output_activations']!r}: is not read here")
+        return Scheme("compressed-tensors", inputs is not None and inputs.get("dynamic") is not True)
+
+
+def unified(stored):
+    """A stored configuration, as one dictionary without its quant_method: hf_quant_config.json has another layout, and
+    another word for `ignore`."""
+    if "quantization" in stored:
+        producer = {"producer": stored["producer"]} if "producer" in stored else {}
+        stored = {**stored["quantization"], **producer}
+    found = {key: value for key, value in stored.items() if key not in ("quant_method", "exclude_modules")}
+    found["ignore"] = list(stored.get("ignore") or stored.get("exclude_modules") or ())
+    return found
+
+
+def reader(stored, rename=lambda name: name):
+    """Of a unified configuration: an object whose `scheme(name, module)` is a Scheme, or None if the linear is not
+    quantised. It is a ValueError that names the module and the value if it is not NVFP4. `rename` makes a model's names
+    of a checkpoint's."""
+    if "quant_algo" in stored: return _ModelOpt(stored, rename)
+    if "config_groups" in stored: return _CompressedTensors(stored, rename)
+    raise ValueError("quantization_config: has neither `quant_algo`, as ModelOpt's, nor `config_groups`, as "
+                     "compressed-tensors': nothing else is read here")
+
+
+def kv_cache(stored):
+    """What the configuration says of the cache of keys and values, which is not read here."""
+    return stored.get("kv_cache_scheme") or stored.get("kv_cache_quant_algo")

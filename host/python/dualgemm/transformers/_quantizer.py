@@ -1,0 +1,171 @@
+"""The quantizer for transformers, registered under a quant_method of its own by the package's extension point."""
+import logging
+import warnings
+
+import torch
+from safetensors import safe_open
+from transformers.conversion_mapping import get_model_conversion_mapping
+from transformers.core_model_loading import WeightRenaming
+from transformers.quantizers import HfQuantizer, register_quantization_config, register_quantizer
+from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING, AUTO_QUANTIZER_MAPPING
+from transformers.utils.quantization_config import QuantizationConfigMixin
+
+from ..nn._weights import Weights
+from ._checkpoint import METHOD, WEIGHT_ONLY, kv_cache, reader, unified
+from ._conversions import Quantise, conversions, spelling, words_of_experts
+from ._replace import replace
+
+_log = logging.getLogger(__name__)
+_SCALES_OF_A_CACHE = r"\.(k_scale|v_scale|q_scale|prob_scale)$"  # which engines load for caches in FP8
+
+
+class DualGemmConfig(QuantizationConfigMixin):
+    """The quantization_config of quant_method "dualgemm_nvfp4". Without further arguments it quantises the weights of a
+    float checkpoint while that is loaded, all linears but those that `ignore` means. `stored` is what a checkpoint says
+    of its own weights. `a_format` and `flags` are those of dualgemm.nn.Linear."""
+
+    def __init__(self, ignore=None, a_format="auto", flags=0, **stored):
+        stored.pop("quant_method", None)
+        if not stored: stored, ignore = {"quant_algo": WEIGHT_ONLY}, ["lm_head"] if ignore is None else ignore
+        self.quant_method, self.a_format, self.flags = METHOD, a_format, flags
+        self.stored = unified({**stored, **({} if ignore is None else {"ignore": ignore})})
+        reader(self.stored)
+
+    def to_dict(self):
+        return {**self.stored, "quant_method": METHOD, "a_format": self.a_format, "flags": self.flags}
+
+
+def check_device(device, a_format="auto"):
+    """That a GPU has tensor cores which the library has kernels for."""
+    if device.type != "cuda": return
+    major, minor = torch.cuda.get_device_capability(device)
+    if (major, minor) != (9, 0) and major != 10:
+        raise RuntimeError(f"{device}: has compute capability {major}.{minor}; NVFP4 weights need 9.0 or 10.x, or a CPU")
+    if major == 10 and a_format == "16bit":
+        raise ValueError(f"a_format='16bit': {device} has compute capability {major}.{minor}, which multiplies NVFP4 by "
+                         "NVFP4 alone: use 'auto' or 'nvfp4'")
+
+
+def _devices(device_map):
+    """The devices of a device_map that name any; "auto" and the like name none."""
+    places = device_map.values() if isinstance(device_map, dict) else (device_map,)
+    for place in places:
+        if isinstance(place, int): place = f"cuda:{place}"
+        try:
+            yield torch.device(place)
+        except (RuntimeError, TypeError):
+            if place == "disk": raise ValueError("device_map: 'disk' is not possible with NVFP4 weights") from None
+
+
+def _check_float(files):
+    """That a checkpoint which is to be quantised is not quantised already, by a quant_method that transformers does not
+    know, and so does not tell this module about."""
+    for path in files or ():
+        if not str(path).endswith(".safetensors"): continue
+        with safe_open(path, framework="pt") as file:
+            scale = next((key for key in file.keys() if key.endswith(".weight_scale")), None)
+        if scale is not None:
+            raise ValueError(f"{path}: has {scale}, so its weights are quantised already: pass config=dualgemm."
+                             "transformers.model_config(checkpoint) and no quantization_config")
+
+
+def _missing(name, module):
+    """Names of tensors that loading has not found. An input scale may be absent: then there is none."""
+    for path, part in module.named_modules():
+        if not isinstance(part, Weights): continue
+        for key in part.names:
+            tensor = getattr(part, key)
+            if tensor is None or getattr(tensor, "_is_hf_initialized", False): continue  # which loading sets
+            if key == part.names.input_scale: setattr(part, key, None)
+            else: yield ".".join(filter(None, (name, path, key)))
+
+
+class DualGemmQuantizer(HfQuantizer):
+    """Puts dualgemm.nn's modules in the place of linears and gated MLPs before tensors are loaded, by name and one by
+    one, and brings them into the layout of launches afterwards."""
+
+    requires_calibration = False
+    is_trainable = False
+    is_compileable = True
+
+    def validate_environment(self, device_map=None, **_):
+        for device in _devices(device_map): check_device(device, self.quantization_config.a_format)
+
+    def update_dtype(self, dtype):
+        if dtype in (torch.bfloat16, torch.float16): return dtype
+        _log.warning("dtype=%s: NVFP4 weights need activations of 16 bits, so the model is loaded as bfloat16", dtype)
+        return torch.bfloat16
+
+    def update_parallel_plan(self, model, plan):
+        size = getattr(getattr(model.config, "distributed_config", None), "tp_size", None) or 1
+        if size > 1: raise ValueError(f"tp_size={size}: this quantizer loads whole weights; dualgemm.nn has tp_size")
+
+    # ---- before tensors are loaded ----
+
+    def _process_model_before_weight_loading(self, model, checkpoint_files=None, **_):
+        if not self.pre_quantized: _check_float(checkpoint_files)
+        config, tied = self.quantization_config, model.all_tied_weights_keys
+        renamings = [each for each in get_model_conversion_mapping(model) if isinstance(each, WeightRenaming)]
+
+        def rename(name):
+            for renaming in renamings: name, _ = renaming.rename_source_key(name)
+            return name
+        keep = {name.removesuffix(".weight") for name in (*tied.keys(), *tied.values())}
+        self.replaced = replace(model, reader(config.stored, rename), keep, a_format=config.a_format, flags=config.flags)
+        if kv_cache(config.stored):
+            _log.warning("quantization_config: the cache of keys and values stays in 16 bits; its scheme, %s, is not "
+                         "read here", kv_cache(config.stored))
+            known = model._keys_to_ignore_on_load_unexpected or ()
+            model._keys_to_ignore_on_load_unexpected = {*known, _SCALES_OF_A_CACHE}
+
+    # ---- while they are loaded ----
+
+    def param_needs_quantization(self, model, param_name, **_):
+        """True of the tensors of a weight: they come in the checkpoint's shapes, which are checked afterwards."""
+        path, _, name = param_name.rpartition(".")
+        module = model.get_submodule(path)
+        return isinstance(module, Weights) and name in module.names[:4]
+
+    def get_quantize_ops(self):
+        return Quantise()
+
+    def update_weight_conversions(self, weight_conversions, model):
+        self.words = words_of_experts(weight_conversions)
+        return conversions(weight_conversions, model, self.replaced, self.pre_quantized)
+
+    # ---- after they are loaded ----
+
+    def _process_model_after_weight_loading(self, model, **_):
+        missing = []
+        for name, module, _ in self.replaced: missing += _missing(name, module)
+        if missing:
+            raise ValueError(f"{missing[0]}: the checkpoint does not have it, nor {len(missing) - 1} other tensors of "
+                             "linears that its quantization_config says are NVFP4")
+        for name, module, was in self.replaced:
+            self._prepare(name, module)
+            if (layout := spelling(module, was, self.words)) is not None: module.layout = layout
+        return model
+
+    def _prepare(self, name, module):
+        for tensor in module.buffers():
+            if tensor.device.type == "meta":
+                raise ValueError(f"{name}: is not on a device; NVFP4 weights cannot be offloaded by a device_map")
+            check_device(tensor.device, self.quantization_config.a_format)
+        try:
+            module.load_state_dict(module.state_dict(), assign=True)  # which checks their shapes and types
+        except RuntimeError as error:
+            raise ValueError(f"{name}: {error}") from None
+
+    def is_serializable(self):
+        return True
+
+
+def _register(register, known, kind):
+    """A name is registered once; who imports this module twice, or has a class of that name, keeps the first."""
+    if METHOD not in known: register(METHOD)(kind)
+    elif known[METHOD].__qualname__ != kind.__qualname__:
+        warnings.warn(f"quant_method {METHOD!r} is registered for {known[METHOD]!r} already, which stays")
+
+
+_register(register_quantization_config, AUTO_QUANTIZATION_CONFIG_MAPPING, DualGemmConfig)
+_register(register_quantizer, AUTO_QUANTIZER_MAPPING, DualGemmQuantizer)
