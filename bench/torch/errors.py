@@ -23,9 +23,9 @@ NAMES = ("gate_proj", "up_proj", "down_proj")
 def linears(hidden, intermediate, device):
     """Of bf16; up's weights are twice as large as gate's."""
     torch.manual_seed(5)
-    shapes = {"gate_proj": (intermediate, hidden), "up_proj": (intermediate, hidden), "down_proj": (hidden, intermediate)}
     made = {}
-    for name, (n, k) in shapes.items():
+    for name in NAMES:
+        n, k = (hidden, intermediate) if name == "down_proj" else (intermediate, hidden)
         made[name] = torch.nn.Linear(k, n, bias=False, device=device, dtype=torch.bfloat16)
         made[name].weight.copy_((2 if name == "up_proj" else 1) * torch.randn(n, k, device=device) / k**0.5)
     gate, up = made["gate_proj"].weight, made["up_proj"].weight

@@ -128,7 +128,7 @@ class Weights(torch.nn.Module):
         address. On the device meta nothing is done."""
         if self.prepared or self.device.type == "meta": return self
         if self.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
-            raise RuntimeError("prepare() of a module with new weights has to be called before a CUDA graph is captured")
+            raise RuntimeError("prepare() of new weights has to be called before a CUDA graph is captured")
         for name in (self.names.elements, "bias"): self._buffers[name] = aligned(self._buffers[name])
         for name, tensor in zip(_DERIVED, self._derive()): keep(self, name, tensor)
         self._buffers[self.names.factors] = None
