@@ -8,16 +8,26 @@ all elements, and the worst of a token.
   one scale for both and takes the larger
 - of NVFP4 itself: the first against the float weights that were quantised
 
-    make bench-errors ARGS="[--shape HIDDENxINTERMEDIATE] [--tokens N] [--device cuda|cpu]"
+    errors.py [--shape HIDDENxINTERMEDIATE] [--tokens N] [--device cuda|cpu]      (`make bench-model` runs it, too)
 """
 import argparse
 
 import torch
 
 from dualgemm import nn
-from parallel import weight_of
 
 NAMES = ("gate_proj", "up_proj", "down_proj")
+E2M1 = (0, 0.5, 1, 1.5, 2, 3, 4, 6)
+
+
+def weight_of(linear):
+    """What a float linear's weight is in NVFP4, in fp64."""
+    held = nn.quantize_weight(linear.weight)
+    table = torch.tensor(E2M1 + tuple(-x for x in E2M1), dtype=torch.float64, device=linear.weight.device)
+    packed = held["weight"].int()
+    elements = table[torch.stack((packed & 15, packed >> 4), -1)].flatten(1)
+    factors = held["weight_scale"].double().repeat_interleave(16, 1)
+    return elements * factors * held["weight_scale_2"].double()
 
 
 def linears(hidden, intermediate, device):

@@ -4,7 +4,7 @@ layers of Qwen3-32B's shapes with random weights. Every linear layer and gated M
 inputs, within a bound that follows from the types, and the logits with those of one rank: their Kullback-Leibler
 divergence.
 
-    make bench-parallel ARGS="[--layers N] [--model NAME]"
+    parallel.py [--model NAME] [--layers N] [--device cuda|cpu]      (`make bench-model` runs it, too)
 """
 import argparse
 import copy
@@ -17,20 +17,10 @@ import transformers
 import model as models
 from dualgemm import nn
 from dualgemm.transformers import convert
+from errors import weight_of
 
 RANKS = 2
 BF16, FP32 = 2.0**-8, 2.0**-24  # largest relative error of rounding to nearest
-E2M1 = (0, 0.5, 1, 1.5, 2, 3, 4, 6)
-
-
-def weight_of(linear):
-    """What a float linear's weight is in NVFP4, in fp64."""
-    held = nn.quantize_weight(linear.weight)
-    table = torch.tensor(E2M1 + tuple(-x for x in E2M1), dtype=torch.float64, device=linear.weight.device)
-    packed = held["weight"].int()
-    elements = table[torch.stack((packed & 15, packed >> 4), -1)].flatten(1)
-    factors = held["weight_scale"].double().repeat_interleave(16, 1)
-    return elements * factors * held["weight_scale_2"].double()
 
 
 def product(x, error, weight):
@@ -141,7 +131,11 @@ def main():
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--port", type=int, default=29511)
-    torch.multiprocessing.spawn(of_rank, (parser.parse_args(),), RANKS)
+    options = parser.parse_args()
+    if options.device == "cuda" and torch.cuda.device_count() < RANKS:
+        print(f"parallel.py: skipped, there are {torch.cuda.device_count()} GPUs, not {RANKS}")
+        return
+    torch.multiprocessing.spawn(of_rank, (options,), RANKS)
 
 
 if __name__ == "__main__": main()
