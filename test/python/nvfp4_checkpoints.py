@@ -1,5 +1,5 @@
-"""Checkpoints in NVFP4 as the packages that others use make them, calibrated on a few tokens. One that cannot be imported
-is in MISSING, with the reason, and makes none."""
+"""Checkpoints in NVFP4 as the packages that others use make them, calibrated on a few tokens. One that cannot be
+imported is in MISSING, with the reason, and makes none."""
 import contextlib
 import io
 import warnings

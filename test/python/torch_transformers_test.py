@@ -92,11 +92,22 @@ class Loads(Case):
                         if type(module) is not nn.Linear: continue
                         self.check_quantised(module, plain.get_submodule(name), tensors.get(
                             f"{name}.{FORMATS[package][3]}"), package == "modelopt")
-                    quantised, as_they_are = (off(logits(each), logits(plain)) for each in (model, loaded(path)))
-                    print(f"{package} {how or 'NVFP4'}: logits are off by {as_they_are:.4f} with activations of 16 bits, "
-                          f"and by {quantised:.4f} with quantised ones, of transformers' own in fp64")
-                    self.assertLess(5 * as_they_are, quantised)
-                    self.assertLess(quantised, 0.5)
+
+    def test_accuracy(self):
+        """Of both kinds of activations, on a model that is somewhat larger, with numbers for the page."""
+        options = dict(hidden_size=256, intermediate_size=768, num_hidden_layers=3, num_attention_heads=8,
+                       num_key_value_heads=4, head_dim=32, initializer_range=0.02)
+        for package in FORMATS:
+            if package in MISSING: continue
+            path = checkpoint(package, **options)
+            with_floats, wanted = (logits(model) for model in (tiny(**options).double(), own(path)))
+            as_they_are, quantised = (logits(loaded(path, a_format=a_format)) for a_format in ("16bit", "nvfp4"))
+            for name, reference in (("the same weights", wanted), ("the float weights", with_floats)):
+                differ = [off(each, reference) for each in (as_they_are, quantised, logits(own(path, BF16)))]
+                print("{}: logits differ from those of {} in fp64 by {:.4f} with activations of 16 bits, by {:.4f} "
+                      "with quantised ones; transformers' own in bf16 by {:.4f}".format(package, name, *differ))
+            self.assertLess(5 * off(as_they_are, wanted), off(quantised, wanted))
+            self.assertLess(off(quantised, with_floats), 0.5)
 
     def check_quantised(self, module, linear, scale, decodes):
         """A few elements lie so near to a tie that fp32 decides them another way than fp64. That is far less than what
@@ -120,6 +131,10 @@ class Excluded(Case):
         self.assertEqual(kinds(model), {"Linear": 4 + 4})
         wanted = logits(own(path))
         self.assertLess(off(logits(model), wanted), 1.5 * off(logits(own(path, BF16)), wanted))
+        layers = {name[:-len(".weight_scale")]: {"quant_algo": "NVFP4", "group_size": 16}
+                  for name in load_file(path / "model.safetensors") if name.endswith(".weight_scale")}
+        mixed = loaded(copied(path, quant_algo="MIXED_PRECISION", quantized_layers=layers, ignore=[]))
+        self.same(logits(mixed), logits(model))
 
     def test_compressed_tensors(self):
         self.needs("compressed-tensors")
@@ -214,7 +229,7 @@ class Refused(Case):
         layers = {"model.layers.0.mlp.up_proj": {"quant_algo": "FP8"}}
         group = {"group_0": {"weights": {"num_bits": 4, "type": "float", "group_size": 32}, "targets": ["Linear"]}}
         for text, changes in (
-                ("quantization_config: quant_algo='FP8': is not read here, and must be 'NVFP4' or", {"quant_algo": "FP8"}),
+                ("config: quant_algo='FP8': is not read here, and must be 'NVFP4' or", {"quant_algo": "FP8"}),
                 ("quantization_config: quant_algo='NVFP4_AWQ': is not", {"quant_algo": "NVFP4_AWQ"}),
                 ("model.layers.0.mlp.up_proj: quant_algo='FP8': is not read",
                  {"quant_algo": "MIXED_PRECISION", "quantized_layers": layers}),
@@ -275,7 +290,7 @@ class Refused(Case):
 
     def test_devices(self):
         from dualgemm.transformers._quantizer import DualGemmQuantizer
-        for capability, a_format, text in (((8, 9), "auto", "has compute capability 8.9; NVFP4 weights need 9.0 or 10.x"),
+        for capability, a_format, text in (((8, 9), "auto", "has compute capability 8.9; NVFP4 .* need 9.0 or 10.x"),
                                            ((9, 1), "auto", "9.1"), ((12, 0), "nvfp4", "12.0"), ((9, 0), "16bit", None),
                                            ((10, 3), "auto", None), ((10, 0), "16bit", "a_format='16bit': cuda:1 has")):
             quantizer = DualGemmQuantizer(ours.DualGemmConfig(a_format=a_format), pre_quantized=False)

@@ -1,5 +1,5 @@
-"""Small models of transformers, their checkpoints, and a decoder of those in NVFP4 in fp64, which shares nothing with the
-library. Raises ImportError where there is no torch, no transformers, or nothing that can be tested."""
+"""Small models of transformers, their checkpoints, and a decoder of those in NVFP4 in fp64, which shares nothing with
+the library. Raises ImportError where there is no torch, no transformers, or nothing that can be tested."""
 import json
 import pathlib
 import shutil
