@@ -267,6 +267,25 @@ class Loading(Case):
             self.assertLess(sum(held.values()), 256 * 256 // 2 + 256 * 256 // 16 + 1024)
             self.same_tensors(module.state_dict(), tensors)
 
+    def test_tensors_at_any_address(self):
+        """As a file that is mapped into memory has them. A launch takes multiples of 16."""
+        def moved(tensor):
+            room = torch.zeros(tensor.numel() * tensor.element_size() + 16, dtype=torch.uint8)
+            begin = -room.data_ptr() % 16 + 8
+            place = room[begin:begin + room.numel() - 16].view(tensor.dtype).reshape(tensor.shape)
+            return place.copy_(tensor) if tensor.dtype != E4M3 else (place.view(torch.uint8).copy_(
+                tensor.view(torch.uint8)), place)[1]
+        tensors = {**weight(40, 96, 0.02), "bias": torch.randn(40).to(BF16)}
+        apart, x = {name: moved(tensor) for name, tensor in tensors.items()}, torch.randn(3, 96).to(BF16)
+        wanted = module_of(nn.Linear, tensors, "cpu", 96, 40)(x)
+        module = nn.Linear(96, 40, device="meta")
+        module.load_state_dict(apart, assign=True)
+        self.same(module(x), wanted)
+        by_name = nn.Linear(96, 40)
+        for name, tensor in apart.items(): setattr(by_name, name, tensor)
+        self.same(by_name(x), wanted)
+        self.same_tensors(nn.quantize_weight(moved(torch.ones(8, 32))), nn.quantize_weight(torch.ones(8, 32)))
+
     def test_copies_have_the_same_bits(self):
         for device, format in itertools.product(DEVICES, FORMATS):
             tensors = dense(format, INPUT_SCALE)

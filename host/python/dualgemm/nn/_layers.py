@@ -3,14 +3,14 @@ import torch
 
 from .._structures import FLAG_PDL, SCALE_ROW, SCALE_TENSOR
 from . import _activations, _layouts
-from ._weights import Weights, keep, ops
+from ._weights import Weights, aligned, keep, ops
 
 def quantize_weight(weight, format="modelopt"):
     """A float weight [n, k] as a checkpoint holds it: {name: tensor}. Its scale is largest |weight| / (6 * 448), as
     ModelOpt chooses it; factors are the largest of 16 elements / 6 in that scale, and both they and the elements are
     rounded to nearest, ties to even, as dualgemm_quantize does it."""
     names = _layouts.FORMATS[format]
-    elements, atoms, scales = ops.quantize(weight.detach().contiguous(), scale_mode=SCALE_TENSOR)
+    elements, atoms, scales = ops.quantize(aligned(weight.detach().contiguous()), scale_mode=SCALE_TENSOR)
     factors = ops.sf_unswizzle(atoms, *weight.shape).view(torch.float8_e4m3fn)
     scale = scales[1:2].clone() if format in _layouts.ENCODES else scales[2].clone()
     return {names.elements: elements, names.factors: factors, names.weight_scale: scale}

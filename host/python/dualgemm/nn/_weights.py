@@ -145,10 +145,9 @@ class Weights(torch.nn.Module):
 
     def operands(self):
         """What launches take. Where nothing may be kept, inside of torch.compile, it is made anew."""
+        if not (self.prepared or torch.compiler.is_compiling()): self.prepare()
         elements = self._buffers[self.names.elements]
-        if not self.prepared:
-            if not torch.compiler.is_compiling(): self.prepare()
-            if not self.prepared: return Operands(elements, *self._derive(), FLAG_PDL)
+        if not self.prepared: return Operands(elements, *self._derive(), FLAG_PDL)
         return Operands(elements, self.atoms, self.decode, self.alpha, self.encode_a, self.decode_a, self.launch_bias,
                         FLAG_PDL | FLAG_STATIC_WEIGHTS)
 

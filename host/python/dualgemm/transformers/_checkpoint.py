@@ -12,7 +12,8 @@ WEIGHT_ONLY = "W4A16_NVFP4"
 _ALGORITHMS = {"NVFP4": True, WEIGHT_ONLY: False}  # of ModelOpt: whether checkpoints have input scales
 _PACKED = "nvfp4-pack-quantized"
 _WEIGHTS = {"num_bits": 4, "type": "float", "strategy": "tensor_group", "group_size": 16, "symmetric": True}
-_UNREAD = ("transform_config", "sparsity_config", "moe_sparsity_config")  # of compressed-tensors: they change what a linear computes
+# Of compressed-tensors. They change what a linear computes.
+_UNREAD = ("transform_config", "sparsity_config", "moe_sparsity_config")
 
 
 class Scheme(NamedTuple):
@@ -76,7 +77,8 @@ class _CompressedTensors:
     def __init__(self, stored, rename):
         self.ignore, self.format = {*stored["ignore"], *map(rename, stored["ignore"])}, stored.get("format")
         for name in _UNREAD:
-            if stored.get(name) and stored[name] != {"format": "dense"}: raise ValueError(f"quantization_config: {name}={stored[name]!r}: is not read here")
+            if stored.get(name) and stored[name] != {"format": "dense"}:
+                raise ValueError(f"quantization_config: {name}={stored[name]!r}: is not read here")
         self.groups = sorted(((rename(target), group) for group in (stored.get("config_groups") or {}).values()
                               for target in group.get("targets", ())),
                              key=lambda pair: ("re:" in pair[0], pair[0]))  # its order, of which the first match counts

@@ -42,8 +42,8 @@ def check_device(device, a_format="auto"):
     if (major, minor) != (9, 0) and major != 10:
         raise RuntimeError(f"{device}: has compute capability {major}.{minor}; NVFP4 weights need 9.0 or 10.x, or a CPU")
     if major == 10 and a_format == "16bit":
-        raise ValueError(f"a_format='16bit': {device} has compute capability {major}.{minor}, which multiplies NVFP4 by "
-                         "NVFP4 alone: use 'auto' or 'nvfp4'")
+        raise ValueError(f"a_format='16bit': {device} has compute capability {major}.{minor}, which multiplies NVFP4 "
+                         "by NVFP4 alone: use 'auto' or 'nvfp4'")
 
 
 def _devices(device_map):
@@ -111,7 +111,8 @@ class DualGemmQuantizer(HfQuantizer):
             for renaming in renamings: name, _ = renaming.rename_source_key(name)
             return name
         keep = {name.removesuffix(".weight") for name in (*tied.keys(), *tied.values())}
-        self.replaced = replace(model, reader(config.stored, rename), keep, a_format=config.a_format, flags=config.flags)
+        self.replaced = replace(model, reader(config.stored, rename), keep, a_format=config.a_format,
+                                flags=config.flags)
         if kv_cache(config.stored):
             _log.warning("quantization_config: the cache of keys and values stays in 16 bits; its scheme, %s, is not "
                          "read here", kv_cache(config.stored))

@@ -155,7 +155,7 @@ def stacks(module):
                "down_proj": _parameter(generator, (experts, _WIDTH, _INNER))}
     small = _copy_of(module, _parameters={**module._parameters, **weights})
     if hasattr(module, "config"):  # another implementation may not take float64
-        small.config = copy.copy(module.config)
+        small.config = copy.deepcopy(module.config)
         small.config._experts_implementation = "eager"
     act = _BY_NUMBER[_activations.GATED[activation]]
 

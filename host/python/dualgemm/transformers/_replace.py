@@ -4,7 +4,6 @@ from typing import NamedTuple, Union
 import torch
 
 from .. import nn
-from ._checkpoint import METHOD, WEIGHT_ONLY, reader
 from ._experts import Experts
 from ._recognise import Gated, Stacks, gated, has_stacks, in_three, stacks
 
@@ -102,22 +101,3 @@ def replace(model, reader, keep=(), **options):
         made.append(new)
         done = (name + ".",)
     return made
-
-
-@torch.no_grad()
-def convert(model, a_format="auto", flags=0, ignore=("lm_head",)):
-    """Replaces the linears, the gated MLPs and the experts of a float model in place, on the model's device, and returns
-    the model. Their weights are quantised (dualgemm.nn.quantize_weight).
-
-    `a_format` and `flags` are those of dualgemm.nn.Linear. What `ignore` means stays, with everything inside of it:
-    names, or the ends of names, with wildcards; names of classes; "re:" and a regular expression. So does a linear whose
-    weight is tied to another module's. Shapes that a launch cannot have, and experts of another kind, are a ValueError
-    that names the module."""
-    config = getattr(model, "config", None)
-    if getattr(config, "quantization_config", None) is not None:
-        raise ValueError("model: has a quantization_config, so its weights are quantised already")
-    stored = {"quant_algo": WEIGHT_ONLY, "ignore": list(ignore)}
-    replace(model, reader(stored), a_format=a_format, flags=flags)
-    if config is not None:  # which save_pretrained writes, and from_pretrained reads
-        config.quantization_config = dict(**stored, quant_method=METHOD, a_format=a_format, flags=flags)
-    return model

@@ -22,15 +22,15 @@ def renamed(stored, a_format="auto", flags=0):
 
 
 def model_config(checkpoint, a_format="auto", flags=0, **named):
-    """The configuration of a model, for from_pretrained(checkpoint, config=...): as AutoConfig.from_pretrained reads it,
-    with this package's quant_method. The checkpoint does not change. `named` goes to AutoConfig.from_pretrained."""
+    """The configuration of a model, for from_pretrained(checkpoint, config=...): as AutoConfig.from_pretrained reads
+    it, with this package's quant_method. The checkpoint does not change. `named` goes to AutoConfig.from_pretrained."""
     config = AutoConfig.from_pretrained(checkpoint, **named)
     stored = getattr(config, "quantization_config", None) or getattr(config.get_text_config(decoder=True),
                                                                      "quantization_config", None)
     if stored is None:
         path = cached_file(checkpoint, _LEGACY, _raise_exceptions_for_missing_entries=False)
         if path is None:
-            raise ValueError(f"{checkpoint}: has neither a quantization_config nor {_LEGACY}: is it a float checkpoint? "
+            raise ValueError(f"{checkpoint}: has neither a quantization_config nor {_LEGACY}: if it holds floats, "
                              "from_pretrained(..., quantization_config=DualGemmConfig()) quantises one")
         stored = json.loads(pathlib.Path(path).read_text())
     config.quantization_config = renamed(dict(stored), a_format, flags)

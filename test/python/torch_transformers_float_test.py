@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""torch_transformers_float_test.py -- float models of transformers whose weights are quantised while they are loaded,
+or in place: which modules are replaced, and whole models with a static cache and under torch.compile, on the CPU and on
+a GPU if there is one. Exits with 77 where there is no transformers, or where the operators are not built.
+
+    torch_transformers_float_test.py MODULE [unittest's arguments]
+"""
+import importlib
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+from unittest import mock
+
+sys.path.insert(0, sys.argv[1])
+try:
+    import torch
+    import transformers
+    from transformers import AutoModelForCausalLM
+    import dualgemm as d
+    import dualgemm.transformers as ours
+    from transformers_models import (BF16, DEVICES, FOLDER, KINDS, MODELS, Case, checkpoint, kinds, logits,
+                                     off, tiny, tokens)
+except ImportError as error:
+    print(f"torch_transformers_float_test.py: skipped: {error}")
+    sys.exit(77)
+
+
+class Registered(Case):
+    def test_once(self):
+        from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING, AUTO_QUANTIZER_MAPPING
+        import dualgemm.transformers._quantizer as module
+        for known in (AUTO_QUANTIZATION_CONFIG_MAPPING, AUTO_QUANTIZER_MAPPING):
+            first = known["dualgemm_nvfp4"]
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                importlib.reload(module)
+            self.assertIs(known["dualgemm_nvfp4"], first)
+
+            class Other(first): pass
+            with mock.patch.dict(known, {"dualgemm_nvfp4": Other}), self.assertWarnsRegex(UserWarning, "which stays"):
+                importlib.reload(module)
+
+    def test_names_of_others_stay(self):
+        """In a fresh process: whatever transformers has registered is what it was."""
+        script = ("from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING as known; before = dict(known); "
+                  "import dualgemm.transformers; assert {k: v for k, v in known.items() if k in before} == before; "
+                  "assert known.keys() - before.keys() == {'dualgemm_nvfp4'}")
+        subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "PYTHONPATH": sys.argv[1]})
+
+    def test_a_configuration_survives_json(self):
+        config = ours.DualGemmConfig(ignore=["lm_head", "re:.*q_proj"], a_format="nvfp4", flags=1)
+        again = ours.DualGemmConfig.from_dict(json.loads(config.to_json_string()))
+        self.assertEqual(again.to_dict(), config.to_dict())
+        self.assertEqual((again.a_format, again.flags), ("nvfp4", 1))
+
+
+class Floats(Case):
+    def test_while_loading_as_in_place(self):
+        """from_pretrained quantises tensor by tensor what convert quantises in a model."""
+        for kind in MODELS:
+            path = checkpoint("float", kind)
+            with self.subTest(kind):
+                model, info = AutoModelForCausalLM.from_pretrained(path, quantization_config=ours.DualGemmConfig(),
+                                                                   output_loading_info=True)
+                self.assertEqual({key: value for key, value in info.items() if value}, {})
+                converted = ours.convert(AutoModelForCausalLM.from_pretrained(path))
+                self.assertEqual(kinds(model), KINDS[kind])
+                self.assertEqual(kinds(converted), KINDS[kind])
+                self.same(logits(model), logits(converted))
+                self.assertLess(off(logits(model), logits(AutoModelForCausalLM.from_pretrained(path))), 0.5)
+                for each in (model, converted):
+                    place = tempfile.mkdtemp(dir=FOLDER)
+                    each.save_pretrained(place)
+                    again = AutoModelForCausalLM.from_pretrained(place)
+                    self.assertEqual(kinds(again), KINDS[kind])
+                    self.same(logits(again), logits(model))
+
+    def test_devices(self):
+        for device in DEVICES:
+            model = ours.convert(tiny().to(device), a_format="nvfp4", flags=d.FLAG_BATCH_INVARIANT)
+            mlp = model.model.layers[0].mlp
+            self.assertEqual((mlp.down_proj.device.type, mlp.gate_proj.a_format, mlp.flags),
+                             (device, "nvfp4", d.FLAG_BATCH_INVARIANT))
+            logits(model)
+
+    def test_float32_is_loaded_as_bfloat16(self):
+        with self.assertLogs("dualgemm.transformers", "WARNING"):
+            model = AutoModelForCausalLM.from_pretrained(checkpoint("float"), dtype=torch.float32,
+                                                         quantization_config=ours.DualGemmConfig())
+        self.assertEqual(model.dtype, BF16)
+
+    def test_what_stays(self):
+        for ignore, left in ((("lm_head", "self_attn"), {"GatedMLP": 2, "Linear": 6}),
+                             (("lm_head", "layers.1.*"), {"GatedMLP": 1, "Linear": 4 + 3}),
+                             (("lm_head", "Qwen3MLP"), {"Linear": 8}),
+                             (("lm_head", "re:model.layers.0.mlp.(gate|up)"), {"GatedMLP": 1, "Linear": 8 + 1 + 3}),
+                             ((), {"GatedMLP": 2, "Linear": 8 + 6 + 1})):
+            with self.subTest(ignore): self.assertEqual(kinds(ours.convert(tiny(), ignore=ignore)), left)
+        tied = ours.convert(tiny(tie_word_embeddings=True), ignore=())
+        self.assertIs(tied.lm_head.weight, tied.model.embed_tokens.weight)
+        self.assertEqual(kinds(ours.convert(tiny("Mixtral"), ignore=("lm_head", "experts"))), {"Linear": 8})
+
+    def test_refusals(self):
+        model = ours.convert(tiny())
+        self.refused("has a quantization_config, so its weights are quantised already", ours.convert, model)
+        model = tiny()
+        model.model.layers[0].mlp.up_proj.register_forward_hook(lambda *_: None)
+        self.refused("layers.0.mlp: has a hook", ours.convert, model)
+        model = tiny("Mixtral")
+        model.model.layers[1].mlp.experts.act_fn = torch.nn.Mish()
+        self.refused("layers.1.mlp.experts: experts of the class MixtralExperts are no gated MLPs", ours.convert, model)
+
+
+class Recognised(Case):
+    """A module is a GatedMLP by what its forward computes."""
+
+    def module(self, forward, act=torch.nn.SiLU(), **others):
+        class Mlp(torch.nn.Module):
+            pass
+        made = Mlp()
+        Mlp.forward = forward
+        made.gate_proj, made.up_proj, made.down_proj = (torch.nn.Linear(n, k, False) for n, k in ((64, 96), (64, 96),
+                                                                                                  (96, 64)))
+        made.act_fn = act
+        for name, value in others.items(): setattr(made, name, value)
+        return torch.nn.Sequential(made)
+
+    def test_forwards(self):
+        def plain(self, x): return self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))
+
+        def turned(self, x): return self.down_proj(self.act_fn(self.up_proj(x)) * self.gate_proj(x))
+
+        def clamped(self, x): return self.down_proj(self.act_fn(self.gate_proj(x)).clamp(max=7) * self.up_proj(x))
+
+        def scaled(self, x): return 2 * plain(self, x)
+
+        def added(self, x): return self.down_proj(self.act_fn(self.gate_proj(x)) + self.up_proj(x))
+
+        def of_two(self, x, y): return plain(self, x * y)
+
+        def flat(self, x): return plain(self, x).flatten(0, 1)
+        random, state = torch.get_rng_state(), torch.nn
+        for forward, is_gated in ((plain, True), (turned, False), (clamped, False), (scaled, False), (added, False),
+                                  (of_two, False), (flat, False)):
+            with self.subTest(forward.__name__):
+                self.assertEqual("GatedMLP" in kinds(ours.convert(self.module(forward), ignore=())), is_gated)
+        for act, is_gated in ((state.GELU(), True), (state.GELU(approximate="tanh"), True), (state.ReLU(), True),
+                              (state.functional.silu, True), (state.Mish(), False), (state.ReLU6(), False),
+                              (transformers.activations.ACT2FN["gelu_fast"], True),
+                              (transformers.activations.ACT2FN["quick_gelu"], False)):
+            self.assertEqual("GatedMLP" in kinds(ours.convert(self.module(plain, act), ignore=())), is_gated)
+        self.assertNotIn("GatedMLP", kinds(ours.convert(self.module(plain, norm=state.LayerNorm(64)), ignore=())))
+        self.assertNotIn("GatedMLP", kinds(ours.convert(self.module(plain, up_proj=state.Linear(64, 96)), ignore=())))
+        torch.set_rng_state(random)
+
+    def test_random_numbers_are_left_alone(self):
+        model = tiny()
+        before = torch.get_rng_state()
+        ours.convert(model)
+        self.assertTrue(torch.equal(torch.get_rng_state(), before))
+
+
+class Running(Case):
+    """Whole models, with a static cache and under torch.compile."""
+
+    def models(self):
+        for kind, a_format, device in itertools.product(("Qwen3", "Mixtral"), ("auto", "nvfp4"), DEVICES):
+            model = AutoModelForCausalLM.from_pretrained(checkpoint("float", kind), device_map=device,
+                                                         quantization_config=ours.DualGemmConfig(a_format=a_format))
+            with self.subTest(kind, a_format=a_format, device=device): yield model
+
+    def test_generate_with_a_static_cache(self):
+        for model in self.models():
+            ids = tokens().to(model.device)
+            options = dict(max_new_tokens=6, do_sample=False, attention_mask=torch.ones_like(ids))
+            got = model.generate(ids, cache_implementation="static", **options)
+            self.assertTrue(torch.equal(got, model.generate(ids, **options)))
+            self.assertEqual(got.shape, (2, 13))
+
+    def test_one_graph(self):
+        for model in self.models():
+            torch._dynamo.reset()
+            graphs = []
+
+            def backend(graph, inputs):
+                graphs.append(graph)
+                return torch._dynamo.lookup_backend("aot_eager")(graph, inputs)
+            compiled = torch.compile(model, backend=backend, fullgraph=True)
+            for ids in (tokens(), tokens().flip(1).contiguous()):
+                cache = transformers.StaticCache(config=model.config, max_cache_len=16)
+                with torch.no_grad(): got = compiled(ids.to(model.device), past_key_values=cache).logits
+                self.assertLess(off(got.double().cpu(), logits(model, ids)), 0.01)
+            self.assertEqual(len(graphs), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
