@@ -9,6 +9,7 @@ torch.compile), and a prefill. Prints and, with --json, keeps medians; of a run 
     make bench-model ARGS="[--models qwen3-32b,qwen3-8b] [--layers N] [--batches 1,8] [--compile] [--json FILE]"
 """
 import argparse
+import copy
 import gc
 import json
 import statistics
@@ -153,7 +154,7 @@ def measure(config, contender, options, first):
     """Of one contender. `first`: the output of the float model; contenders whose error is that of other numbers than
     four bits' are not timed."""
     free()
-    model = CONTENDERS[contender](built(config))
+    model = CONTENDERS[contender](built(copy.deepcopy(config)))  # convert notes in it what it has done
     free()
     result = {"contender": contender, "layers": config.num_hidden_layers, "linears_gb": bytes_of_linears(model) / 1e9}
     out = output(model)
