@@ -559,6 +559,13 @@ class Experts(Case):
                     self.same(module(x, logits), wanted)
                     self.same_tensors(module.state_dict(), one)
 
+    def test_a_scale_of_too_few_experts_is_named(self):
+        for name in ("gate_proj.input_scale", "up_proj.weight_scale_2"):
+            tensors = stacked("modelopt", INPUT_SCALE)
+            tensors[name] = tensors[name][:3]
+            with self.assertRaisesRegex(RuntimeError, rf"{name}: is torch.float32 \[3\], and must be 4 numbers"):
+                module_of(nn.MoE, tensors, "cpu", HIDDEN, INNER, EXPERTS, 2)
+
     def test_fused_weights_are_not_copied(self):
         spelled = in_one(stacked("modelopt"))
         module = nn.MoE(HIDDEN, INNER, EXPERTS, 2, device="meta")

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from types import SimpleNamespace
 from unittest import mock
 
 sys.path.insert(0, sys.argv[1])
@@ -272,6 +273,17 @@ class Refused(Case):
             save_file(tensors, place / "model.safetensors", {"format": "pt"})
             with self.subTest(text), self.assertRaisesRegex(ValueError, "(?s)" + text): loaded(place)
 
+    def test_experts(self):
+        self.needs("modelopt")
+        path = checkpoint("modelopt", "Mixtral")
+        self.refused("layers.0.mlp.experts: these experts are not quantised, and others are", loaded,
+                     copied(path, ignore=["lm_head", "model.layers.0.block_sparse_moe.experts*"]))
+        tensors, place = load_file(path / "model.safetensors"), copied(path)
+        del tensors["model.layers.1.block_sparse_moe.experts.2.w1.input_scale"]
+        save_file(tensors, place / "model.safetensors", {"format": "pt"})
+        with self.assertRaisesRegex(ValueError, r"(?s)layers.1.mlp.experts: .*input_scale: is torch.float32 \[3\]"):
+            loaded(place)
+
     def test_shapes(self):
         for text, options in (("down_proj: .*in_features=80: must be a positive multiple of 32|mlp: in_features=80",
                                dict(intermediate_size=80)), ("in_features=48: must be", dict(hidden_size=48))):
@@ -290,7 +302,7 @@ class Refused(Case):
 
     def test_devices(self):
         from dualgemm.transformers._quantizer import DualGemmQuantizer
-        for capability, a_format, text in (((8, 9), "auto", "has compute capability 8.9; NVFP4 .* need 9.0 or 10.x"),
+        for capability, a_format, text in (((8, 9), "auto", "has compute capability 8.9; NVFP4 weights need 9.0, 10"),
                                            ((9, 1), "auto", "9.1"), ((12, 0), "nvfp4", "12.0"), ((9, 0), "16bit", None),
                                            ((10, 3), "auto", None), ((10, 0), "16bit", "a_format='16bit': cuda:1 has")):
             quantizer = DualGemmQuantizer(ours.DualGemmConfig(a_format=a_format), pre_quantized=False)
@@ -298,6 +310,8 @@ class Refused(Case):
                 with mock.patch("torch.cuda.get_device_capability", return_value=capability):
                     if text is None: quantizer.validate_environment(device_map=place)
                     else: self.refused(text, quantizer.validate_environment, device_map=place)
+        parallel = SimpleNamespace(config=SimpleNamespace(distributed_config=SimpleNamespace(tp_size=2)))
+        self.refused("tp_size=2: this quantizer loads whole weights", quantizer.update_parallel_plan, parallel, {})
         quantizer.validate_environment(device_map="auto")
         self.refused("'disk' is not possible", quantizer.validate_environment, device_map={"model": "disk"})
 

@@ -40,7 +40,7 @@ def check_device(device, a_format="auto"):
     if device.type != "cuda": return
     major, minor = torch.cuda.get_device_capability(device)
     if (major, minor) != (9, 0) and major != 10:
-        raise RuntimeError(f"{device}: has compute capability {major}.{minor}; NVFP4 weights need 9.0 or 10.x, or a CPU")
+        raise RuntimeError(f"{device}: has compute capability {major}.{minor}; NVFP4 weights need 9.0, 10.x or a CPU")
     if major == 10 and a_format == "16bit":
         raise ValueError(f"a_format='16bit': {device} has compute capability {major}.{minor}, which multiplies NVFP4 "
                          "by NVFP4 alone: use 'auto' or 'nvfp4'")
