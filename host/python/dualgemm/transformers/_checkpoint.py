@@ -48,7 +48,8 @@ class _ModelOpt:
 
     def __init__(self, stored, rename):
         self.algorithm = stored.get("quant_algo")
-        self.layers = {rename(name): layer for name, layer in (stored.get("quantized_layers") or {}).items()}
+        layers = stored.get("quantized_layers") or {}
+        self.layers = {**layers, **{rename(name): layer for name, layer in layers.items()}}
         groups = stored.get("config_groups") or {}
         sizes = [(group.get("weights") or {}).get("group_size") for group in groups.values()]
         self.group_size = stored.get("group_size") or (sizes[0] if len(set(sizes)) == 1 else None) or 16
@@ -79,9 +80,9 @@ class _CompressedTensors:
         for name in _UNREAD:
             if stored.get(name) and stored[name] != {"format": "dense"}:
                 raise ValueError(f"quantization_config: {name}={stored[name]!r}: is not read here")
-        self.groups = sorted(((rename(target), group) for group in (stored.get("config_groups") or {}).values()
-                              for target in group.get("targets", ())),
-                             key=lambda pair: ("re:" in pair[0], pair[0]))  # its order, of which the first match counts
+        pairs = [(each, group) for group in stored["config_groups"].values() for target in group.get("targets", ())
+                 for each in {target, rename(target)}]
+        self.groups = sorted(pairs, key=lambda pair: ("re:" in pair[0], pair[0]))  # its order: the first match counts
 
     def ignored(self, name, module):
         return any(_matches_target(name, module, pattern) for pattern in self.ignore)
