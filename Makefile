@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 
 .PHONY: help setup configure lib install package-test by-hand run run-on-gpu run-simulated examples test test-h100 \
         test-gpu mutation soak fuzz cube bench calibrate plot host-time bench-sim ptx instances sass pages doxygen \
-        contest contest-test accuracy torch test-torch torch-host-time torch-linear \
+        contest contest-test accuracy torch test-torch torch-host-time torch-linear bench-model \
         format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -60,10 +60,14 @@ test-torch: torch     ## the tests of these operators: on the CPU, and on a GPU 
 	    $(torch_python) test/python/$$name.py host/python || [ $$? = 77 ] || exit 1; done  # 77: no transformers
 
 torch-host-time: torch ## what a call of every operator costs the CPU, beside PyTorch's own, on this machine's GPU
-	@PYTHONPATH=host/python $(torch_python) bench/torch_host_time.py
+	@PYTHONPATH=host/python $(torch_python) bench/torch/host_time.py
 
 torch-linear: torch   ## on a Hopper GPU: linear layers in PyTorch, beside torch.mm and Humming where it is installed
-	@PYTHONPATH=host/python $(torch_python) bench/torch_linear.py $(ARGS)
+	@PYTHONPATH=host/python $(torch_python) bench/torch/linear.py $(ARGS)
+
+bench-model: torch    ## on a Hopper GPU: a model of the package transformers in bf16 and in NVFP4, and errors
+	@export PYTHONPATH=host/python PYTHONDONTWRITEBYTECODE=1 && $(torch_python) bench/torch/errors.py && \
+	  $(torch_python) bench/torch/parallel.py && $(torch_python) bench/torch/model.py $(ARGS)
 
 package-test: WANTED := test
 package-test: configure ## the library as it ships: built as a subproject, installed, linked in every way
@@ -167,6 +171,7 @@ pages: configure      ## write the generated tables and drawings of the pages an
 	@python3 test/tree/tables.py $(BUILD) --write
 	@python3 host/drawing/scale_factors.py
 	@python3 bench/speed_up.py
+	@python3 bench/model_speed_up.py
 
 doxygen:              ## dualgemm.h as HTML, into build/doxygen/; what has no comment is an error
 	@.ci/setup doxygen

@@ -12,8 +12,10 @@ Hopper GPUs, and the means that speed_up.py draws.
                                      every problem: what two GEMMs, or one after the other, take over ours
     hopper.py fusion                 geometric means of that over the weights, by M
     hopper.py h100_linear            one product: geometric means over the weights, by M, and the lowest of them
-    hopper.py h100_torch_linear      one product in PyTorch (torch_linear.py): the same, beside torch.mm and Humming
+    hopper.py h100_torch_linear      one product in PyTorch (torch/linear.py): the same, beside torch.mm and Humming
     hopper.py h100_ffn               layers of two launches: our time, and how many times as long cuBLASLt takes
+    hopper.py h100_model | h100_model_compiled
+                                     a model (torch/model.py): milliseconds, and how many times faster than in bf16
 """
 import json
 import math
@@ -190,6 +192,19 @@ def layers(name):
               *(text(graph(row["baseline"]) / us) for us in times)])
 
 
+def model(name):
+    """Milliseconds, and how many times faster than in bf16."""
+    line(["model", "layers", "weights of linear layers", "prefill", "decode, batch 1", "decode, batch 8", "linears, GB",
+          "most memory, GB"])
+    line(["---"] * 8)
+    for row in report(name)["results"]:
+        if row["contender"] == "bf16": base = row
+        times = [f"{row[key]:.2f} ms, {base[key] / row[key]:.2f}" if row.get(key) else "" for key in
+                 ("prefill_ms", "decode1_ms", "decode8_ms")]
+        line([row["model"], str(row["layers"]), row["contender"], *times, f"{row['linears_gb']:.2f}",
+              f"{row['peak_gb']:.1f}"])
+
+
 def main():
     what = sys.argv[1] if len(sys.argv) == 2 else None
     if what in REPORTS: means(REPORTS[what])
@@ -200,6 +215,7 @@ def main():
     elif what == "h100_linear": linear(what)
     elif what == "h100_torch_linear": torch_linear(what)
     elif what == "h100_ffn": layers(what)
+    elif what in ("h100_model", "h100_model_compiled"): model(what)
     elif any(what in gpus for gpus in REPORTS.values()): problems(what)
     else: sys.exit(__doc__)
 

@@ -340,8 +340,7 @@ DUALGEMM_API dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* 
 
 /* Bytes of workspace that make a launch with these arguments faster on the current device: on compute
  * capability 9.0, with many rows of A, which are expanded there once, or put in order if they have 16 bits. 0
- * elsewhere, with BATCH_INVARIANT, and without a device. With less room, or none, a launch takes an instance
- * that needs none. */
+ * elsewhere, and without a device. With less room, or none, a launch takes an instance that needs none. */
 DUALGEMM_API dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args,
                                                        size_t* bytes) DUALGEMM_NOEXCEPT;
 

@@ -19,7 +19,8 @@
 namespace dualgemm {
 namespace {
 
-// Under BATCH_INVARIANT the choice pretends that M is this: one block of 128 rows, what decoding sees most.
+// Where the bits of a sum may depend on the tile, the choice under BATCH_INVARIANT pretends that M is this: one
+// block of 128 rows.
 constexpr int32_t kInvariantM = 128;
 
 // All that the automatic choice looks at.
@@ -172,10 +173,7 @@ Shape shape_of(const Problem& problem) {
   shape.c_row_scale = args.c_row_scale != nullptr;
   shape.amax = args.amax_out != nullptr;
   shape.exact = (args.flags & DUALGEMM_FLAG_EXACT_ACT) != 0;
-  if (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) {
-    shape.m = kInvariantM;
-    shape.problems = 1;
-  } else if (problem.grouped()) {
+  if (problem.grouped()) {
     if (problem.group_offsets()) {
       shape.problems = problem.groups_with_rows();
       shape.m = static_cast<int32_t>(ceil_div(args.m, shape.problems));
@@ -196,13 +194,20 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
     return check_forced(problem, device, architecture.arch);
   }
   if (auto status = check_a(problem, device, architecture.arch)) return status;
-  // Whether split-K or a pass over A pays depends on M, which must not matter here.
-  const bool invariant = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) != 0;
   const bool room = args.workspace != nullptr && args.workspace_size >= prepared_a_bytes(problem);
   const InstanceKind kind = kind_for(architecture.arch, problem);
   const Machine machine = machine_of(args, device);
-  const Shape shape = shape_of(problem);
-  const Allowed allowed{!invariant, !invariant && room};
+  Shape shape = shape_of(problem);
+  Allowed allowed{.split_k = true, .prepared_a = room};
+  if (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) {
+    // Whether split-K pays depends on M, which must change no bit; nor must the tile, where it could.
+    allowed.split_k = false;
+    if (!architecture.tiles_agree) {
+      allowed.prepared_a = false;
+      shape.m = kInvariantM;
+      shape.problems = 1;
+    }
+  }
   *index = answer({kind, shape, machine, allowed});
   // A general instance computes what plain ones do, where none of those runs on the device.
   if (*index < 0 && !kind.general)

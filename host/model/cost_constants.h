@@ -57,7 +57,7 @@ struct CostConstants {
   double order_activation = 0;   // and to put one of A in order
   double multiply_adds = 0;      // of wgmma, per cycle and SM
   double least_columns = 0;      // a wgmma of fewer columns takes as long as one of these
-  double beside = 0;      // the part of the shorter of expanding and wgmma that the longer does not hide
+  double beside = 0;      // the part of the shorter of expanding and wgmma that few columns do not hide
   double chain = 0;       // cycles of a warpgroup for a step of K, however little there is to multiply
   double round = 0;       // us of a round of the ring of operands
   double turn = 0;        // cycles from the last wgmma of a tile to its results, and to the next tile
@@ -202,7 +202,7 @@ inline constexpr CostConstants kH100Costs{
         0.08,  // times on an H200, of an A in fp16: 0.067 for tiles of 64 rows, 0.1 for those of 128
     .multiply_adds = 2048,  // published
     .least_columns = 16,    // tried by hand: the times do not tell it from 8 to 48
-    .beside = 0.5,          // times
+    .beside = 0.6,          // times
     .chain = 170,           // times
     .round = 0.86,          // times
     .turn = 300,            // times: with the start of the next tile

@@ -13,6 +13,10 @@ namespace {
 // the closer they are: they are added up as powers of this degree, which is fit (kH100Costs says to what).
 constexpr double kDegree = 4;
 
+// Rows of A are the columns of a wgmma. With more of them than this it runs longer, and hides more of the
+// expansion of the next weights: so much that the part which is not hidden falls as they rise (fit).
+constexpr int32_t kFewColumns = 64;
+
 struct Sm90 : Work {
   int32_t busy;  // CTAs of the SM that has most of them at once
 
@@ -34,7 +38,8 @@ struct Sm90 : Work {
   // k-tile step by step, waiting for each expansion and each wgmma.
   double multiply_us() const {
     const double expand = expand_us(), wgmma = wgmma_us();
-    const double both = std::max(expand, wgmma) + t.beside * std::min(expand, wgmma);
+    const double beside = t.beside * kFewColumns / std::max(kFewColumns, p.tile.m);
+    const double both = std::max(expand, wgmma) + beside * std::min(expand, wgmma);
     return std::max(both, us(t.chain * p.tile.k / kSfAtomElems / p.consumers.k_groups));
   }
   // Nothing is multiplied meanwhile, unless by another CTA of the SM.

@@ -683,6 +683,14 @@ class Torch(Case):
                         self.same(module(x), wanted)
                     with torch.autocast(device, dtype=BF16): self.same(module(x.to(dtype)), wanted)
 
+    def test_rows_of_any_batch_are_alike(self):
+        """On a GPU kernels differ with the rows; on the CPU there is one way to compute."""
+        for device in DEVICES:
+            for module in self.layers(device, flags=FLAG_BATCH_INVARIANT):
+                x = torch.randn(64, HIDDEN, device=device).to(BF16)
+                whole = module(x)
+                for rows in range(1, 65) if device == "cuda" else (1, 2, 33): self.same(module(x[:rows]), whole[:rows])
+
     def test_rows_that_lie_apart(self):
         for device in DEVICES:
             module = next(self.layers(device))
@@ -702,6 +710,34 @@ class OnGpu(Case):
             x.copy_(torch.randn_like(x))
             graph.replay()
             self.same(y, module(x))
+
+    def test_rows_of_any_batch_are_alike_where_k_could_be_split(self):
+        hidden, inner = 4096, 3072
+        for module in (nn.Linear.from_float(torch.nn.Linear(hidden, 1024, device="cuda", dtype=BF16),
+                                            flags=FLAG_BATCH_INVARIANT),
+                       module_of(nn.GatedMLP, dense("modelopt", hidden=hidden, inner=inner), "cuda", hidden, inner,
+                                 flags=FLAG_BATCH_INVARIANT)):
+            x = torch.randn(64, hidden, device="cuda").to(BF16)
+            whole = module(x)
+            for rows in range(1, 65): self.same(module(x[:rows]), whole[:rows])
+
+    def test_new_weights_are_read_by_the_launch_that_follows_at_once(self):
+        hidden, inner = 4096, 3072
+        module = module_of(nn.GatedMLP, dense("modelopt", hidden=hidden, inner=inner), "cuda", hidden, inner)
+        x = torch.randn(4, hidden, device="cuda").to(BF16)
+        for seed in range(20):
+            torch.manual_seed(seed)
+            tensors = {name: tensor.cuda() for name, tensor in dense("modelopt", hidden=hidden, inner=inner).items()}
+            module.load_state_dict(tensors)
+            y = module(x)
+            torch.cuda.synchronize()
+            self.same(y, module(x))
+
+    def test_new_weights_in_a_graph_are_refused(self):
+        module = next(Torch.layers(self, "cuda"))
+        module.prepared = False
+        with self.assertRaisesRegex(RuntimeError, "before a CUDA graph"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+            module(torch.randn(5, HIDDEN, device="cuda").to(BF16))
 
 
 # ---- several ranks ----

@@ -1,10 +1,9 @@
 """The modules."""
 import torch
 
-from .._structures import SCALE_ROW, SCALE_TENSOR
+from .._structures import FLAG_PDL, SCALE_ROW, SCALE_TENSOR
 from . import _activations, _layouts
 from ._weights import Weights, aligned, keep, ops
-
 
 def quantize_weight(weight, format="modelopt"):
     """A float weight [n, k] as a checkpoint holds it: {name: tensor}. Its scale is largest |weight| / (6 * 448), as
@@ -36,6 +35,7 @@ def _rows(x, k):
 
 def _quantise(x, encode, **rows):
     """A, SFA and a factor for each row of A; the last is None with the checkpoint's scale."""
+    rows["flags"] = FLAG_PDL
     if encode is not None: return (*ops.quantize(x, 1.0, encode, **rows)[:2], None)
     return ops.quantize(x, scale_mode=SCALE_ROW, **rows)
 
@@ -76,7 +76,7 @@ class Linear(Weights):
     def product(self, operands, w, alpha, dtype):
         a, sfa, a_row_scale = operands
         y = ops.linear(a, w.elements, sfa, w.atoms, 1.0, dtype, alpha, a_row_scale=a_row_scale, bias=w.bias,
-                       activation=self.activation, flags=self.flags)
+                       activation=self.activation, flags=self.flags | w.flags)
         return self.reduced(y)
 
     @classmethod
@@ -161,11 +161,11 @@ class _Gated(torch.nn.Module):
     def _both(self, x, groups=None, row_token=None):
         """Gate and up, and their activation; then down, whose rows are those of A."""
         gate, up, down, (encode, alpha_gate, alpha_up) = self._operands()
-        rows = dict(group_rows=groups, flags=self.flags)
-        launch = dict(bias1=gate.bias, bias2=up.bias, activation=self.activation, **rows, **self.parameters)
+        launch = dict(bias1=gate.bias, bias2=up.bias, activation=self.activation, group_rows=groups,
+                      flags=self.flags | (gate.flags & up.flags), **self.parameters)
         if self.gate_proj.quantises:
             a, sfa, a_scale = _quantise(x, encode, row_index=row_token, group_rows=groups)
-        else: a, sfa, a_scale = x if row_token is None else ops.moe_gather(x, row_token), None, None
+        else: a, sfa, a_scale = x if row_token is None else ops.moe_gather(x, row_token, flags=FLAG_PDL), None, None
         operands = a, gate.elements, up.elements, sfa, gate.atoms, up.atoms, 1.0, 1.0
         if not self.gate_proj.quantises:
             return (ops.swiglu(*operands, x.dtype, alpha_gate, alpha_up, **launch), None, None), down, down.decode
@@ -258,11 +258,11 @@ class MoE(_Gated):
         rows, choices = _rows(x, self.hidden), topk_ids.shape[-1]
         groups, row_token, token_row, row_weight = ops.moe_permute(
             topk_ids.reshape(-1, choices).int().contiguous(),
-            topk_weights.reshape(-1, choices).float().contiguous(), self.experts)
+            topk_weights.reshape(-1, choices).float().contiguous(), self.experts, flags=FLAG_PDL)
         (a, sfa, a_scale), down, alpha = self._both(rows, groups, row_token)
         y = ops.linear(a, down.elements, sfa, down.atoms, 1.0, rows.dtype, alpha, a_row_scale=a_scale,
-                       c_row_scale=row_weight, bias=down.bias, group_rows=groups, flags=self.flags)
-        return self.down_proj.reduced(ops.moe_combine(y, token_row)).reshape(x.shape)
+                       c_row_scale=row_weight, bias=down.bias, group_rows=groups, flags=self.flags | down.flags)
+        return self.down_proj.reduced(ops.moe_combine(y, token_row, flags=FLAG_PDL)).reshape(x.shape)
 
     @classmethod
     def from_float(cls, experts, top_k, activation=None, **options):

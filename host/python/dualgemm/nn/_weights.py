@@ -4,6 +4,7 @@ from typing import NamedTuple, Optional
 import torch
 
 from .. import torch_op  # noqa: F401 -- loads the operators
+from .._structures import FLAG_PDL, FLAG_STATIC_WEIGHTS
 from ._layouts import ENCODES, FORMATS
 
 ops = torch.ops.dualgemm
@@ -20,6 +21,7 @@ class Operands(NamedTuple):
     encode_a: Optional[torch.Tensor]   # that scale, None where the checkpoint has none
     decode_a: Optional[torch.Tensor]   # and its reciprocal
     bias: Optional[torch.Tensor]
+    flags: int                         # of a launch: whether it may read them before the preceding kernel has ended
 
 
 def check_multiple(name, value, of):
@@ -121,15 +123,19 @@ class Weights(torch.nn.Module):
         return atoms, decode, alpha, encode_a, decode_a, bias
 
     def prepare(self):
-        """Brings everything into the layout of launches, if it is not. Memory that a launch has read before keeps its
+        """Brings everything into the layout of launches, if it is not, and waits until that is done: launches read
+        weights before the preceding kernel of their stream has ended. Memory that a launch has read before keeps its
         address. On the device meta nothing is done."""
         if self.prepared or self.device.type == "meta": return self
+        if self.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+            raise RuntimeError("prepare() of new weights has to be called before a CUDA graph is captured")
         for name in (self.names.elements, "bias"): self._buffers[name] = aligned(self._buffers[name])
         for name, tensor in zip(_DERIVED, self._derive()): keep(self, name, tensor)
         self._buffers[self.names.factors] = None
         self.prepared = True
         self.pair["current"] = False
         self._choose()
+        if self.device.type == "cuda": torch.cuda.current_stream(self.device).synchronize()
         return self
 
     def _choose(self):
@@ -141,8 +147,9 @@ class Weights(torch.nn.Module):
         """What launches take. Where nothing may be kept, inside of torch.compile, it is made anew."""
         if not (self.prepared or torch.compiler.is_compiling()): self.prepare()
         elements = self._buffers[self.names.elements]
-        if not self.prepared: return Operands(elements, *self._derive())
-        return Operands(elements, self.atoms, self.decode, self.alpha, self.encode_a, self.decode_a, self.launch_bias)
+        if not self.prepared: return Operands(elements, *self._derive(), FLAG_PDL)
+        return Operands(elements, self.atoms, self.decode, self.alpha, self.encode_a, self.decode_a, self.launch_bias,
+                        FLAG_PDL | FLAG_STATIC_WEIGHTS)
 
     # ---- state_dict ----
 

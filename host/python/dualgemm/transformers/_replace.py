@@ -88,8 +88,9 @@ def replace(model, reader, keep=(), **options):
     the names `keep` stay. A gated MLP whose linears have the same scheme becomes one module; of every other the linears
     are replaced one by one. `options` are those of every dualgemm.nn.Linear."""
     replacing, made, done = _Replacing(model, reader, keep, options), [], ()
-    for name, module in list(model.named_modules()):
+    for name in [name for name, _ in model.named_modules()]:  # names alone: each weight is freed once it is quantised
         if not name or name.startswith(done): continue
+        module = model.get_submodule(name)
         if reader.ignores_parts and reader.ignored(name, module):
             done = (name + ".",)
             continue

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""torch_host_time.py -- what a call of an operator costs the CPU, beside PyTorch's own: microseconds, median of many
+"""host_time.py -- what a call of an operator costs the CPU, beside PyTorch's own: microseconds, median of many
 blocks of calls. The GPU's work is small, and the stream is drained between blocks, so that no call waits for it.
 Without a GPU it measures tensors without memory: all but the launch.
 
-    PYTHONPATH=host/python python3 bench/torch_host_time.py [BLOCKS]
+    PYTHONPATH=host/python python3 bench/torch/host_time.py [BLOCKS]
 """
 import statistics
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""torch_linear.py -- a linear layer as PyTorch runs it, on a Hopper GPU: torch.ops.dualgemm.linear with A in fp16 and
+"""linear.py -- a linear layer as PyTorch runs it, on a Hopper GPU: torch.ops.dualgemm.linear with A in fp16 and
 in NVFP4, beside torch.mm of fp16 weights and, where the package `humming` can be imported, Humming's NVFP4 kernels with
 A in fp16. Each is captured into a CUDA graph of one launch for each of many sets of weights, so that weights come from
 DRAM; the graphs take turns. Prints and, with --json, keeps the median time of a launch.
