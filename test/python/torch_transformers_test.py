@@ -19,7 +19,7 @@ sys.path.insert(0, sys.argv[1])
 try:
     import torch
     from safetensors.torch import load_file, save_file
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, LlavaConfig, LlavaForConditionalGeneration
     import dualgemm.transformers as ours
     from dualgemm import nn
     from nvfp4_checkpoints import MISSING, by_compressed_tensors, by_modelopt, mtq
@@ -49,14 +49,14 @@ class Loads(Case):
                     self.assertLess(off(logits(model), wanted), bound)
                 self.round_trip(model, path)
 
-    def round_trip(self, model, path):
+    def round_trip(self, model, path, kind=AutoModelForCausalLM):
         """What is saved is what was loaded, bit for bit, and loads again without a word."""
         place = tempfile.mkdtemp(dir=FOLDER)
         model.save_pretrained(place)
         before, after = load_file(path / "model.safetensors"), load_file(place + "/model.safetensors")
         self.assertEqual(after.keys(), before.keys())
         for name in before: self.same(after[name], before[name])
-        again = AutoModelForCausalLM.from_pretrained(place, device_map=model.device.type)
+        again = kind.from_pretrained(place, device_map=model.device.type)
         self.same(logits(again), logits(model))
 
     def test_modelopt(self):
@@ -146,6 +146,26 @@ class Excluded(Case):
             by_compressed_tensors(path, tiny(), "NVFP4", ["lm_head", *ignore])
             written = copied(path, ignore=["lm_head", *ignore])  # the package writes names for patterns
             for each in (path, written): self.assertEqual(kinds(loaded(each)), left)
+
+    def test_names_that_transformers_changes(self):
+        """The checkpoint calls the vision tower's modules vision_tower.vision_model.*, and the model does not."""
+        self.needs("modelopt")
+        text = tiny().config.to_dict()
+        vision = dict(model_type="clip_vision_model", hidden_size=64, intermediate_size=96, num_hidden_layers=2,
+                      num_attention_heads=4, image_size=16, patch_size=8)
+        torch.manual_seed(3)
+        model = LlavaForConditionalGeneration(LlavaConfig(vision_config=vision, text_config=text, image_token_index=1))
+        model = model.to(BF16).eval()
+        model.config.architectures = [type(model).__name__]
+        config = {**mtq.NVFP4_DEFAULT_CFG, "quant_cfg": [*mtq.NVFP4_DEFAULT_CFG["quant_cfg"],
+                                                         {"quantizer_name": "*vision_tower*", "enable": False}]}
+        path = FOLDER / "llava"
+        by_modelopt(path, model, config)
+        model, info = LlavaForConditionalGeneration.from_pretrained(path, config=ours.model_config(path),
+                                                                    output_loading_info=True)
+        self.assertEqual({key: value for key, value in info.items() if value}, {})
+        self.assertEqual(kinds(model), KINDS["Qwen3"])
+        self.round_trip(model, path, LlavaForConditionalGeneration)
 
     def test_by_class(self):
         from dualgemm.transformers._checkpoint import reader
@@ -297,7 +317,7 @@ class Refused(Case):
         self.refused("has no quantization_config", ours.rewrite, checkpoint("float"))
         self.refused("has neither `quant_algo`", ours.DualGemmConfig, bits=4)
         self.needs("modelopt")
-        self.refused("_proj.weight_scale, so its weights are quantised already: pass config=",
+        self.refused("_proj.weight_scale: is in the checkpoint, so its weights are quantised already: pass config=",
                      AutoModelForCausalLM.from_pretrained, checkpoint("modelopt"),
                      quantization_config=ours.DualGemmConfig())
 
