@@ -559,6 +559,19 @@ class Experts(Case):
                     self.same(module(x, logits), wanted)
                     self.same_tensors(module.state_dict(), one)
 
+    def test_a_scale_of_too_few_experts_is_named(self):
+        """Also where a loader has set it by its name, and asks for a check afterwards."""
+        for name in ("gate_proj.input_scale", "up_proj.weight_scale_2"):
+            tensors = stacked("modelopt", INPUT_SCALE)
+            tensors[name] = tensors[name][:3]
+            module = nn.MoE(HIDDEN, INNER, EXPERTS, 2)
+            for key, tensor in tensors.items():
+                setattr(module.get_submodule(key.split(".")[0]), key.split(".")[1], tensor)
+            for load in (lambda: module.load_state_dict(module.state_dict(), assign=True),
+                         lambda: module_of(nn.MoE, tensors, "cpu", HIDDEN, INNER, EXPERTS, 2)):
+                with self.assertRaisesRegex(RuntimeError, rf"{name}: is torch.float32 \[3\], and must be 4 numbers"):
+                    load()
+
     def test_fused_weights_are_not_copied(self):
         spelled = in_one(stacked("modelopt"))
         module = nn.MoE(HIDDEN, INNER, EXPERTS, 2, device="meta")

@@ -12,13 +12,14 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from types import SimpleNamespace
 from unittest import mock
 
 sys.path.insert(0, sys.argv[1])
 try:
     import torch
     from safetensors.torch import load_file, save_file
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, LlavaConfig, LlavaForConditionalGeneration
     import dualgemm.transformers as ours
     from dualgemm import nn
     from nvfp4_checkpoints import MISSING, by_compressed_tensors, by_modelopt, mtq
@@ -48,14 +49,14 @@ class Loads(Case):
                     self.assertLess(off(logits(model), wanted), bound)
                 self.round_trip(model, path)
 
-    def round_trip(self, model, path):
+    def round_trip(self, model, path, kind=AutoModelForCausalLM):
         """What is saved is what was loaded, bit for bit, and loads again without a word."""
         place = tempfile.mkdtemp(dir=FOLDER)
         model.save_pretrained(place)
         before, after = load_file(path / "model.safetensors"), load_file(place + "/model.safetensors")
         self.assertEqual(after.keys(), before.keys())
         for name in before: self.same(after[name], before[name])
-        again = AutoModelForCausalLM.from_pretrained(place, device_map=model.device.type)
+        again = kind.from_pretrained(place, device_map=model.device.type)
         self.same(logits(again), logits(model))
 
     def test_modelopt(self):
@@ -143,7 +144,28 @@ class Excluded(Case):
                              (["model.layers.0.mlp"], {"GatedMLP": 2, "Linear": 8 + 6})):  # which is no linear
             path = FOLDER / f"ignore{len(ignore[0])}"
             by_compressed_tensors(path, tiny(), "NVFP4", ["lm_head", *ignore])
-            self.assertEqual(kinds(loaded(path)), left)
+            written = copied(path, ignore=["lm_head", *ignore])  # the package writes names for patterns
+            for each in (path, written): self.assertEqual(kinds(loaded(each)), left)
+
+    def test_names_that_transformers_changes(self):
+        """The checkpoint calls the vision tower's modules vision_tower.vision_model.*, and the model does not."""
+        self.needs("modelopt")
+        text = tiny().config.to_dict()
+        vision = dict(model_type="clip_vision_model", hidden_size=64, intermediate_size=96, num_hidden_layers=2,
+                      num_attention_heads=4, image_size=16, patch_size=8)
+        torch.manual_seed(3)
+        model = LlavaForConditionalGeneration(LlavaConfig(vision_config=vision, text_config=text, image_token_index=1))
+        model = model.to(BF16).eval()
+        model.config.architectures = [type(model).__name__]
+        config = {**mtq.NVFP4_DEFAULT_CFG, "quant_cfg": [*mtq.NVFP4_DEFAULT_CFG["quant_cfg"],
+                                                         {"quantizer_name": "*vision_tower*", "enable": False}]}
+        path = FOLDER / "llava"
+        by_modelopt(path, model, config)
+        model, info = LlavaForConditionalGeneration.from_pretrained(path, config=ours.model_config(path),
+                                                                    output_loading_info=True)
+        self.assertEqual({key: value for key, value in info.items() if value}, {})
+        self.assertEqual(kinds(model), KINDS["Qwen3"])
+        self.round_trip(model, path, LlavaForConditionalGeneration)
 
     def test_by_class(self):
         from dualgemm.transformers._checkpoint import reader
@@ -272,6 +294,17 @@ class Refused(Case):
             save_file(tensors, place / "model.safetensors", {"format": "pt"})
             with self.subTest(text), self.assertRaisesRegex(ValueError, "(?s)" + text): loaded(place)
 
+    def test_experts(self):
+        self.needs("modelopt")
+        path = checkpoint("modelopt", "Mixtral")
+        self.refused("layers.0.mlp.experts: these experts are not quantised, and others are", loaded,
+                     copied(path, ignore=["lm_head", "model.layers.0.block_sparse_moe.experts*"]))
+        tensors, place = load_file(path / "model.safetensors"), copied(path)
+        del tensors["model.layers.1.block_sparse_moe.experts.2.w1.input_scale"]
+        save_file(tensors, place / "model.safetensors", {"format": "pt"})
+        with self.assertRaisesRegex(ValueError, r"(?s)layers.1.mlp.experts: .*input_scale: is torch.float32 \[3\]"):
+            loaded(place)
+
     def test_shapes(self):
         for text, options in (("down_proj: .*in_features=80: must be a positive multiple of 32|mlp: in_features=80",
                                dict(intermediate_size=80)), ("in_features=48: must be", dict(hidden_size=48))):
@@ -284,13 +317,13 @@ class Refused(Case):
         self.refused("has no quantization_config", ours.rewrite, checkpoint("float"))
         self.refused("has neither `quant_algo`", ours.DualGemmConfig, bits=4)
         self.needs("modelopt")
-        self.refused("_proj.weight_scale, so its weights are quantised already: pass config=",
+        self.refused("_proj.weight_scale: is in the checkpoint, so its weights are quantised already: pass config=",
                      AutoModelForCausalLM.from_pretrained, checkpoint("modelopt"),
                      quantization_config=ours.DualGemmConfig())
 
     def test_devices(self):
         from dualgemm.transformers._quantizer import DualGemmQuantizer
-        for capability, a_format, text in (((8, 9), "auto", "has compute capability 8.9; NVFP4 .* need 9.0 or 10.x"),
+        for capability, a_format, text in (((8, 9), "auto", "has compute capability 8.9; NVFP4 weights need 9.0, 10"),
                                            ((9, 1), "auto", "9.1"), ((12, 0), "nvfp4", "12.0"), ((9, 0), "16bit", None),
                                            ((10, 3), "auto", None), ((10, 0), "16bit", "a_format='16bit': cuda:1 has")):
             quantizer = DualGemmQuantizer(ours.DualGemmConfig(a_format=a_format), pre_quantized=False)
@@ -298,6 +331,8 @@ class Refused(Case):
                 with mock.patch("torch.cuda.get_device_capability", return_value=capability):
                     if text is None: quantizer.validate_environment(device_map=place)
                     else: self.refused(text, quantizer.validate_environment, device_map=place)
+        parallel = SimpleNamespace(config=SimpleNamespace(distributed_config=SimpleNamespace(tp_size=2)))
+        self.refused("tp_size=2: this quantizer loads whole weights", quantizer.update_parallel_plan, parallel, {})
         quantizer.validate_environment(device_map="auto")
         self.refused("'disk' is not possible", quantizer.validate_environment, device_map={"model": "disk"})
 

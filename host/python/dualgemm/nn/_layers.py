@@ -93,7 +93,8 @@ _SCALES = ("encode_a", "alpha_gate", "alpha_up")  # of a _Gated whose A is quant
 
 
 def _prepare(module, _):
-    module.prepare()
+    """After loading. A weight whose tensors were refused is not prepared, and load_state_dict goes on to say why."""
+    if all(weights.prepared for weights in (module.gate_proj, module.up_proj, module.down_proj)): module.prepare()
 
 
 class _Gated(torch.nn.Module):

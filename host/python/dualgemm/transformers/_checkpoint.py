@@ -5,6 +5,7 @@ and in another layout into hf_quant_config.json), and compressed-tensors' has `c
 (compressed_tensors.quantization.QuantizationConfig). Whatever is not NVFP4 is refused by name."""
 import fnmatch
 import re
+from types import MappingProxyType
 from typing import NamedTuple
 
 METHOD = "dualgemm_nvfp4"  # the quant_method of this package
@@ -43,27 +44,31 @@ def _check(where, what, value, allowed):
                          + " or ".join(map(repr, allowed)))
 
 
+def _both(name, named):
+    """What a model calls a module, and what the checkpoint does."""
+    return (name, named[name]) if named.get(name, name) != name else (name,)
+
+
 class _ModelOpt:
     ignores_parts = True  # a pattern that means a module means everything inside of it
 
-    def __init__(self, stored, rename):
-        self.algorithm = stored.get("quant_algo")
-        self.layers = {rename(name): layer for name, layer in (stored.get("quantized_layers") or {}).items()}
+    def __init__(self, stored, named):
+        self.algorithm, self.layers, self.named = stored.get("quant_algo"), stored.get("quantized_layers") or {}, named
         groups = stored.get("config_groups") or {}
         sizes = [(group.get("weights") or {}).get("group_size") for group in groups.values()]
         self.group_size = stored.get("group_size") or (sizes[0] if len(set(sizes)) == 1 else None) or 16
-        self.ignore = {*stored["ignore"], *map(rename, stored["ignore"])}
+        self.ignore = stored["ignore"]
         if self.algorithm != "MIXED_PRECISION":
             _check("quantization_config", "quant_algo", self.algorithm, _ALGORITHMS)
 
     def ignored(self, name, module):
-        return any(matches(name, module, pattern) for pattern in self.ignore)
+        return any(matches(each, module, pattern) for each in _both(name, self.named) for pattern in self.ignore)
 
     def scheme(self, name, module):
         if self.ignored(name, module): return None
         algorithm, size = self.algorithm, self.group_size
         if algorithm == "MIXED_PRECISION":
-            layer = self.layers.get(name)
+            layer = next((self.layers[each] for each in _both(name, self.named) if each in self.layers), None)
             if layer is None: return None
             algorithm, size = layer.get("quant_algo"), layer.get("group_size") or 16
             _check(name, "quant_algo", algorithm, _ALGORITHMS)
@@ -74,21 +79,23 @@ class _ModelOpt:
 class _CompressedTensors:
     ignores_parts = False  # a pattern that means a module means that module alone
 
-    def __init__(self, stored, rename):
-        self.ignore, self.format = {*stored["ignore"], *map(rename, stored["ignore"])}, stored.get("format")
+    def __init__(self, stored, named):
+        self.ignore, self.format, self.named = stored["ignore"], stored.get("format"), named
         for name in _UNREAD:
             if stored.get(name) and stored[name] != {"format": "dense"}:
                 raise ValueError(f"quantization_config: {name}={stored[name]!r}: is not read here")
-        self.groups = sorted(((rename(target), group) for group in (stored.get("config_groups") or {}).values()
-                              for target in group.get("targets", ())),
-                             key=lambda pair: ("re:" in pair[0], pair[0]))  # its order, of which the first match counts
+        pairs = [(target, group) for group in stored["config_groups"].values() for target in group.get("targets", ())]
+        self.groups = sorted(pairs, key=lambda pair: ("re:" in pair[0], pair[0]))  # its order: the first match counts
+
+    def _meant(self, name, module, target):
+        return any(_matches_target(each, module, target) for each in _both(name, self.named))
 
     def ignored(self, name, module):
-        return any(_matches_target(name, module, pattern) for pattern in self.ignore)
+        return any(self._meant(name, module, pattern) for pattern in self.ignore)
 
     def scheme(self, name, module):
         if self.ignored(name, module): return None
-        group = next((group for target, group in self.groups if _matches_target(name, module, target)), None)
+        group = next((group for target, group in self.groups if self._meant(name, module, target)), None)
         if group is None: return None
         _check(name, "format", group.get("format") or self.format, (_PACKED,))
         weights, inputs = group.get("weights") or {}, group.get("input_activations")
@@ -112,12 +119,12 @@ def unified(stored):
     return found
 
 
-def reader(stored, rename=lambda name: name):
+def reader(stored, named=MappingProxyType({})):
     """Of a unified configuration: an object whose `scheme(name, module)` is a Scheme, or None if the linear is not
-    quantised. It is a ValueError that names the module and the value if it is not NVFP4. `rename` makes a model's names
-    of a checkpoint's."""
-    if "quant_algo" in stored: return _ModelOpt(stored, rename)
-    if "config_groups" in stored: return _CompressedTensors(stored, rename)
+    quantised. It is a ValueError that names the module and the value if it is not NVFP4. `named` has the checkpoint's
+    name of a module by the model's, where it is another one."""
+    if "quant_algo" in stored: return _ModelOpt(stored, named)
+    if "config_groups" in stored: return _CompressedTensors(stored, named)
     raise ValueError("quantization_config: has neither `quant_algo`, as ModelOpt's, nor `config_groups`, as "
                      "compressed-tensors': nothing else is read here")
 

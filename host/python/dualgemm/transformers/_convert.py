@@ -10,13 +10,13 @@ from ._replace import replace
 
 @torch.no_grad()
 def convert(model, a_format="auto", flags=0, ignore=("lm_head",)):
-    """Replaces the linears, the gated MLPs and the experts of a float model in place, on the model's device, and returns
-    the model. Their weights are quantised (dualgemm.nn.quantize_weight).
+    """Replaces the linears, the gated MLPs and the experts of a float model in place, on the model's device, and
+    returns the model. Their weights are quantised (dualgemm.nn.quantize_weight).
 
     `a_format` and `flags` are those of dualgemm.nn.Linear. What `ignore` means stays, with everything inside of it:
-    names, or the ends of names, with wildcards; names of classes; "re:" and a regular expression. So does a linear whose
-    weight is tied to another module's. Shapes that a launch cannot have, and experts of another kind, are a ValueError
-    that names the module."""
+    names, or the ends of names, with wildcards; names of classes; "re:" and a regular expression. So does a linear
+    whose weight is tied to another module's. Shapes that a launch cannot have, and experts of another kind, are a
+    ValueError that names the module."""
     config = getattr(model, "config", None)
     if getattr(config, "quantization_config", None) is not None:
         raise ValueError("model: has a quantization_config, so its weights are quantised already")

@@ -5,7 +5,7 @@ import warnings
 import torch
 from safetensors import safe_open
 from transformers.conversion_mapping import get_model_conversion_mapping
-from transformers.core_model_loading import WeightRenaming
+from transformers.core_model_loading import WeightRenaming, rename_source_key
 from transformers.quantizers import HfQuantizer, register_quantization_config, register_quantizer
 from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING, AUTO_QUANTIZER_MAPPING
 from transformers.utils.quantization_config import QuantizationConfigMixin
@@ -40,7 +40,7 @@ def check_device(device, a_format="auto"):
     if device.type != "cuda": return
     major, minor = torch.cuda.get_device_capability(device)
     if (major, minor) != (9, 0) and major != 10:
-        raise RuntimeError(f"{device}: has compute capability {major}.{minor}; NVFP4 weights need 9.0 or 10.x, or a CPU")
+        raise RuntimeError(f"{device}: has compute capability {major}.{minor}; NVFP4 weights need 9.0, 10.x or a CPU")
     if major == 10 and a_format == "16bit":
         raise ValueError(f"a_format='16bit': {device} has compute capability {major}.{minor}, which multiplies NVFP4 "
                          "by NVFP4 alone: use 'auto' or 'nvfp4'")
@@ -57,16 +57,30 @@ def _devices(device_map):
             if place == "disk": raise ValueError("device_map: 'disk' is not possible with NVFP4 weights") from None
 
 
-def _check_float(files):
-    """That a checkpoint which is to be quantised is not quantised already, by a quant_method that transformers does not
-    know, and so does not tell this module about."""
+def _keys(files):
+    """The names of a checkpoint's tensors."""
     for path in files or ():
         if not str(path).endswith(".safetensors"): continue
-        with safe_open(path, framework="pt") as file:
-            scale = next((key for key in file.keys() if key.endswith(".weight_scale")), None)
-        if scale is not None:
-            raise ValueError(f"{path}: has {scale}, so its weights are quantised already: pass config=dualgemm."
-                             "transformers.model_config(checkpoint) and no quantization_config")
+        with safe_open(path, framework="pt") as file: yield from file.keys()
+
+
+def _check_float(keys):
+    """That a checkpoint which is to be quantised is not quantised already, by a quant_method that transformers does not
+    know, and so does not tell this module about."""
+    scale = next((key for key in keys if key.endswith(".weight_scale")), None)
+    if scale is not None:
+        raise ValueError(f"{scale}: is in the checkpoint, so its weights are quantised already: pass config=dualgemm."
+                         "transformers.model_config(checkpoint) and no quantization_config")
+
+
+def _named(model, keys):
+    """The checkpoint's names of modules by the model's: what transformers does to the names of tensors, turned round."""
+    renamings = [each for each in get_model_conversion_mapping(model) if isinstance(each, WeightRenaming)]
+    known, named = model.state_dict(), {}
+    for stem in {key.rpartition(".")[0] for key in keys}:
+        name, _ = rename_source_key(f"{stem}.weight", renamings, [], model.base_model_prefix, known)
+        named[name.removesuffix(".weight")] = stem
+    return named
 
 
 def _missing(name, module):
@@ -103,15 +117,10 @@ class DualGemmQuantizer(HfQuantizer):
     # ---- before tensors are loaded ----
 
     def _process_model_before_weight_loading(self, model, checkpoint_files=None, **_):
-        if not self.pre_quantized: _check_float(checkpoint_files)
-        config, tied = self.quantization_config, model.all_tied_weights_keys
-        renamings = [each for each in get_model_conversion_mapping(model) if isinstance(each, WeightRenaming)]
-
-        def rename(name):
-            for renaming in renamings: name, _ = renaming.rename_source_key(name)
-            return name
+        config, tied, keys = self.quantization_config, model.all_tied_weights_keys, list(_keys(checkpoint_files))
+        if not self.pre_quantized: _check_float(keys)
         keep = {name.removesuffix(".weight") for name in (*tied.keys(), *tied.values())}
-        self.replaced = replace(model, reader(config.stored, rename), keep, a_format=config.a_format,
+        self.replaced = replace(model, reader(config.stored, _named(model, keys)), keep, a_format=config.a_format,
                                 flags=config.flags)
         if kv_cache(config.stored):
             _log.warning("quantization_config: the cache of keys and values stays in 16 bits; its scheme, %s, is not "

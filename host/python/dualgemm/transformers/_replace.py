@@ -49,9 +49,11 @@ class _Replacing:
         return self.reader.scheme(name, linear)
 
     def scheme_of_experts(self, name, module):
-        """That of the first expert's linear, as checkpoints name it."""
+        """That of the first expert's linear, by the name that it has in checkpoints."""
         *_, n, k = module.down_proj.shape
-        return self.reader.scheme(f"{name}.0.down_proj", torch.nn.Linear(k, n, False, device="meta"))
+        words = [f"{name}.0.down_proj", f"{name}.0.w2"]
+        known = next((word for word in words if word in self.reader.named), words[0])
+        return self.reader.scheme(known, torch.nn.Linear(k, n, False, device="meta"))
 
     def replacement(self, name, module):
         """(function, its arguments, scheme, what the module was), or None if it stays."""
