@@ -28,7 +28,7 @@ struct Architecture {
   bool multiplies_16_bits;   // so that A may be bf16 or fp16; else NVFP4 is multiplied with nothing else
   bool warps_read_operands;  // from shared memory, through the generic proxy; else only mma read them
   bool split_k_in_waves;     // clusters that share a tile may wait for others to end
-  bool tiles_agree;  // whatever the tile, a sum over K that is split alike has the same bits, on real GPUs
+  bool tiles_agree;   // whatever the tile, a sum over K that is split alike has the same bits, on real GPUs
   int32_t band_rows;  // rows of A, as they are multiplied, that L2 is meant to keep (common/scheduler.cuh)
 };
 
@@ -39,8 +39,8 @@ struct Architecture {
 // measured, 30 clusters of four and 15 of eight run at once with one CTA to an SM, and 62 and 30 with two.
 // The GPC sizes that are published of a B200 have room for 34 clusters of four. The parts here have room for
 // 32, to be safe. Of the rows of a band, 1024 of 16 bits with K = 7168 take 14 MiB of the 50 MB of L2 of an
-// H100; 4096 in NVFP4 with K = 16384 take 36 MiB of 126 of a B200, factors included. That tiles agree is tested
-// (dual_gemm_test.cpp), but no document says it of any tensor core, and no B200 has run that test.
+// H100; 4096 in NVFP4 with K = 16384 take 36 MiB of 126 of a B200, factors included. That tiles agree is
+// tested (dual_gemm_test.cpp), but no document says it of any tensor core, and no B200 has run that test.
 inline constexpr Architecture kArchitectures[] = {
     {.arch = Arch::kSm90,
      .target = "sm_90a",

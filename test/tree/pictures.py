@@ -13,6 +13,7 @@ sys.dont_write_bytecode = True
 from pages import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
+import model_speed_up
 import speed_up
 
 RESULTS = ROOT / "bench/results"
@@ -44,20 +45,51 @@ def marks(picture, other):
     return [one + (value - one) * (y + 5 - zero) / (upper - zero) for y in heights]  # a label stands 5 below its line
 
 
+def check_marks(name, report, picture):
+    for other, called in CALLED.items():
+        drawn, expected = marks(picture, other), means(report, called)
+        near = len(drawn) == len(expected) and all(abs(a - b) < 0.01 for a, b in zip(drawn, expected))
+        if not near: sys.exit(f"pictures.py: {name}: {other} stands at {drawn}, its times say {expected}")
+
+
+def check_bars(name, report, picture):
+    """The lengths of the bars, read by the numbers below the horizontal axis, and the numbers beside them."""
+    labels = [(float(x), float(label)) for x, label in
+              re.findall(r'<text x="(\S+)" y="\S+" class="mid faint">(\S+)</text>', picture)]
+    (zero, _), (last, value) = labels[0], labels[-1]
+    widths = re.findall(r'<rect x="\d+" y="\S+" width="(\S+)"', picture)
+    drawn = [float(width) / (last - zero) * value for width in widths]
+    written = [float(number) for number in re.findall(r'class="name\d">(\S+) ', picture)]
+    bf16 = {row["model"]: row for row in report["results"] if row["contender"] == "bf16"}
+    expected = [bf16[model][key] / row[key] for model in bf16 for key in ("decode1_ms", "decode8_ms")
+                for row in report["results"] if row["model"] == model and row["contender"] in ("dualgemm", "Humming")]
+    for read in (drawn, written):
+        if len(read) != len(expected) or any(abs(a - b) > 0.01 for a, b in zip(read, expected)):
+            sys.exit(f"pictures.py: {name} says {read}, its times say {expected}")
+
+
+def faster(report):
+    """The same report with one time halved."""
+    changed = copy.deepcopy(report)
+    row = changed["results"][1]
+    if "graph" in row: row["graph"]["median_us"] /= 2
+    else: row["decode1_ms"] /= 2
+    return changed
+
+
 def main():
+    kinds = {**dict.fromkeys(speed_up.PICTURES, (speed_up, check_marks)),
+             **dict.fromkeys(model_speed_up.PICTURES, (model_speed_up, check_bars))}
     for path in sorted(RESULTS.glob("*.svg")):
+        if path.stem not in kinds: sys.exit(f"pictures.py: {path.name} is drawn by no script of bench/")
+        script, check = kinds[path.stem]
         report, picture = json.loads(path.with_suffix(".json").read_text()), path.read_text(encoding="utf-8")
-        if speed_up.picture(report) != picture:
-            sys.exit(f"pictures.py: {path.name} is not what bench/speed_up.py draws; `make pages` writes it anew")
-        changed = copy.deepcopy(report)
-        changed["results"][0]["graph"]["median_us"] *= 1.5
-        if speed_up.picture(changed) == picture: sys.exit(f"pictures.py: {path.name} does not depend on its report")
-        for other, name in CALLED.items():
-            drawn, expected = marks(picture, other), means(report, name)
-            near = len(drawn) == len(expected) and all(abs(a - b) < 0.01 for a, b in zip(drawn, expected))
-            if not near: sys.exit(f"pictures.py: {path.name}: {other} stands at {drawn}, its times say {expected}")
-    if sorted(path.stem for path in RESULTS.glob("*.svg")) != sorted(speed_up.PICTURES):
-        sys.exit("pictures.py: bench/results has other pictures than bench/speed_up.py draws")
+        if script.picture(report) != picture:
+            sys.exit(f"pictures.py: {path.name} is not what {script.__name__}.py draws; `make pages` writes it anew")
+        if script.picture(faster(report)) == picture: sys.exit(f"pictures.py: {path.name} does not hang on its report")
+        check(path.name, report, picture)
+    missing = kinds.keys() - {path.stem for path in RESULTS.glob("*.svg")}
+    if missing: sys.exit(f"pictures.py: bench/results lacks {', '.join(sorted(missing))}")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@ import logging
 import warnings
 
 import torch
+import transformers
+from packaging import version
 from safetensors import safe_open
 from transformers.conversion_mapping import get_model_conversion_mapping
 from transformers.core_model_loading import WeightRenaming, rename_source_key
@@ -16,6 +18,7 @@ from ._conversions import Quantise, conversions, spelling, words_of_experts
 from ._replace import replace
 
 _log = logging.getLogger(__name__)
+_LEAST_VERSION = "5.23"  # whose loader hands quantizers what they need to convert tensors
 _SCALES_OF_A_CACHE = r"\.(k_scale|v_scale|q_scale|prob_scale)$"  # which engines load for caches in FP8
 
 
@@ -103,6 +106,9 @@ class DualGemmQuantizer(HfQuantizer):
     is_compileable = True
 
     def validate_environment(self, device_map=None, **_):
+        if version.parse(transformers.__version__) < version.parse(_LEAST_VERSION):
+            raise ImportError(f"transformers {transformers.__version__}: this quantizer needs {_LEAST_VERSION}; "
+                              "dualgemm.transformers.convert, for a loaded float model, does not")
         for device in _devices(device_map): check_device(device, self.quantization_config.a_format)
 
     def update_dtype(self, dtype):
