@@ -19,8 +19,8 @@
 namespace dualgemm {
 namespace {
 
-// Where the bits of a sum may depend on the tile, the choice under BATCH_INVARIANT pretends that M is this: one
-// block of 128 rows.
+// Where the bits of a sum may depend on the tile, the choice under BATCH_INVARIANT pretends that M is this:
+// one block of 128 rows.
 constexpr int32_t kInvariantM = 128;
 
 // All that the automatic choice looks at.
