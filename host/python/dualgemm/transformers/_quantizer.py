@@ -77,7 +77,7 @@ def _check_float(keys):
 
 
 def _named(model, keys):
-    """The checkpoint's names of modules by the model's: what transformers does to the names of tensors, turned round."""
+    """The checkpoint's names of modules by the model's: what transformers does to tensors' names, turned round."""
     renamings = [each for each in get_model_conversion_mapping(model) if isinstance(each, WeightRenaming)]
     known, named = model.state_dict(), {}
     for stem in {key.rpartition(".")[0] for key in keys}:
