@@ -42,9 +42,12 @@ ELSEWHERE = {
     "cmake -B build -DCMAKE_PREFIX_PATH": "ctest -R 'package: as a subproject'",  # with the files of the page
     "python3 -m venv": None,  # Debian's python3 has no venv without a package that nothing else here needs
     "pip install ./host/python": "ctest -R 'python: the module as pip installs it'",
+    "pip install './host/python[transformers]'": None,  # needs PyTorch and transformers
+    "python3 -m dualgemm.transformers": "make test-torch",
     "sh bench/contenders/triton.sh": None,  # needs Triton
     "popcorn-cli": None,  # needs an account and a GPU of the contest's
 }
+ARGUMENTS_OF_TRANSFORMERS = "config device_map cache_implementation quantization_config"
 QUOTED = {"test/sim/defects/README.md": ["test/sim/defects/defects.def", "test/sim/defects/*.cu"]}
 DRAWINGS = {"README.md": 1, "bench/README.md": 1, "host/DEBUGGING.md": 1, "host/FORMATS.md": 5, "host/GROUPS.md": 3,
             "host/README.md": 1, "host/SOURCES.md": 1, "kernel/README.md": 4, "test/README.md": 1,
@@ -155,6 +158,7 @@ class Tries:
     def python(self, where, code):
         header = (ROOT / "host/include/dualgemm.h").read_text()
         if "nn." in code: header += "".join(file.read_text() for file in ROOT.glob("host/python/dualgemm/nn/*.py"))
+        if "transformers" in code: header += ARGUMENTS_OF_TRANSFORMERS
         arguments = [node.arg for node in ast.walk(ast.parse(code)) if isinstance(node, ast.keyword)]
         unknown = [name for name in arguments if not re.search(rf"\b{name}\b", header)]
         self.require(arguments and not unknown, where, "Python", f"not in dualgemm.h or dualgemm.nn: {unknown}")
