@@ -204,17 +204,23 @@ void launch(const Way& way, const Instance& instance, const dualgemm_args_t& arg
   if (!way.two_pass) return run(instance, args, stream);
 
   if (args.ldc != args.n) throw std::runtime_error("two-pass: C has to be compact");
-  dualgemm_args_t product = args;
-  product.c = intermediates.gates;
-  run(instance, product, stream);
-  product.b1 = args.b2;
-  product.ldb1 = args.ldb2;
-  product.sfb1 = args.sfb2;
-  product.alpha1 = args.alpha2;
-  product.alpha1_dev = args.alpha2_dev;
-  product.c = intermediates.ups;
-  product.flags |= DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
-  run_on_prepared_a(instance, product, stream);
+  dualgemm_args_t gate = args;
+  gate.products = 1;
+  gate.b2 = gate.sfb2 = nullptr;
+  gate.ldb2 = 0;
+  gate.alpha2 = 1;
+  gate.alpha2_dev = nullptr;
+  gate.c = intermediates.gates;
+  run(instance, gate, stream);
+  dualgemm_args_t up = gate;
+  up.b1 = args.b2;
+  up.ldb1 = args.ldb2;
+  up.sfb1 = args.sfb2;
+  up.alpha1 = args.alpha2;
+  up.alpha1_dev = args.alpha2_dev;
+  up.c = intermediates.ups;
+  up.flags |= DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
+  run_on_prepared_a(instance, up, stream);
   const Products products{intermediates.gates, intermediates.ups, args.n, DUALGEMM_DTYPE_FP16};
   check_cuda(launch_activation(products, {args.m, args.n}, args.c, DUALGEMM_DTYPE_FP16, stream),
              "activation");

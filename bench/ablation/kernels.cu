@@ -114,17 +114,14 @@ struct TwoMmasPair : ProductsVariant<TwoMmasPair, kWidePair, kTwoMmas> {
   static constexpr const char* kVariant = "two_mma";
 };
 
-// These compute a tile of 128 x 128 one product at a time: a k-tile has one B, so more of them fit than of
+// This computes a tile of 128 x 128 one product at a time: a k-tile has one B, so more of them fit than of
 // the shipping kernel's.
-template <class Self, Options kOptions, Products kProducts>
-struct OneProductVariant : ProductsVariant<Self, kOptions, kProducts> {
-  using KLoop = ProductLoop<Self>;
-  using LoadWeights = LoadOneWeight<Self>;
-  using Multiply = OneProduct<Self>;
-};
 constexpr Options kOneB{.tile_m = 128, .tile_n = 128, .stages = 6, .scale_stages = 7};
-struct Sequential : OneProductVariant<Sequential, kOneB, kOneAfterOther> {
+struct Sequential : ProductsVariant<Sequential, kOneB, kOneAfterOther> {
   static constexpr const char* kVariant = "sequential";
+  using KLoop = ProductLoop<Sequential>;
+  using LoadWeights = LoadOneWeight<Sequential>;
+  using Multiply = OneProduct<Sequential>;
 };
 
 }  // namespace

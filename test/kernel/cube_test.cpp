@@ -19,7 +19,7 @@ using bench::Combination;
 namespace {
 
 // Rows from one to more than a tile has, so that the library chooses different tiles; biases of either type,
-// both or one of them; factors of rows of A, and of C or not.
+// of two products both or one of them; factors of rows of A, and of C or not.
 ProblemSet problems_of(const Combination& x, Rng& rng) {
   constexpr int32_t kRows[] = {9, 1, 70, 131}, kColumns[] = {48, 80, 176, 336},
                     kDepths[] = {80, 16, 272, 528};
@@ -34,11 +34,23 @@ ProblemSet problems_of(const Combination& x, Rng& rng) {
     if (x.biases) p.bias_dtype = bias_dtype, give_biases(p, rng);
     if (x.row_scale) give_row_scale(p, rng);
     if (x.row_scale && left_out == 0) give_c_row_scale(p, rng);
-    if (left_out == 1) p.bias1.clear();
+    if (left_out == 1 && x.products == 2) p.bias1.clear();
     if (left_out == 2) p.bias2.clear();
   }
   give_encode(set, x.c_dtype);
+  if (x.products == 1) leave_one_product(set, x.linear_activation);
+  if (x.c_add) give_c_add(set, seed);
   return set;
+}
+
+// Returns the general instances that take it, each with every type of C.
+std::vector<NamedInstance> instances_of(int32_t products, bool grouped) {
+  if (products == 2) return general_instances(grouped);
+  std::vector<NamedInstance> all = one_product_instances();
+  std::erase_if(all, [&](const NamedInstance& x) {
+    return x.info.general == 0 || (x.info.grouped != 0) != grouped || x.info.a_dtype != DUALGEMM_DTYPE_NVFP4;
+  });
+  return all;
 }
 
 // Returns a launch of an instance around the edges of its tile: five shapes and two kinds of launch in turn.
@@ -63,7 +75,7 @@ ProblemSet around_edges(const dualgemm_instance_info_t& info, size_t turn) {
 SetOptions options_of(const Combination& x, Rng& rng) {
   SetOptions options;
   if (rng.below(2) == 0) {
-    std::vector<NamedInstance> all = general_instances(x.group_mode != DUALGEMM_GROUP_NONE);
+    std::vector<NamedInstance> all = instances_of(x.products, x.group_mode != DUALGEMM_GROUP_NONE);
     std::erase_if(all, [&](const NamedInstance& instance) {
       return instance.dtype != x.c_dtype || (x.max_sms != 0 && instance.info.split_k > 1);
     });
@@ -75,12 +87,19 @@ SetOptions options_of(const Combination& x, Rng& rng) {
   options.max_sms = x.max_sms;
   options.d = options.amax = rng.below(2) == 0;
   options.d_dtype = kBeforeActivation[rng.below(std::size(kBeforeActivation))];
+  // With PDL the launch before writes C, too.
+  options.add_in_place = x.c_add && !(x.flags & DUALGEMM_FLAG_PDL) && rng.below(2) == 0;
   return options;
 }
 
+int32_t activation_of(const Combination& x) {
+  return x.products == 2 ? int32_t{x.activation} : int32_t{x.linear_activation};
+}
+
 std::string text(const Combination& x) {
-  return "c_dtype " + std::to_string(x.c_dtype) + ", activation " + std::to_string(x.activation) +
-         (x.biases ? ", biases" : "") + (x.row_scale ? ", row factors" : "") + ", group_mode " +
+  return "products " + std::to_string(x.products) + ", c_dtype " + std::to_string(x.c_dtype) +
+         ", activation " + std::to_string(activation_of(x)) + (x.biases ? ", biases" : "") +
+         (x.row_scale ? ", row factors" : "") + (x.c_add ? ", c_add" : "") + ", group_mode " +
          std::to_string(x.group_mode) + ", batch " + std::to_string(x.batch) + ", flags " +
          std::to_string(x.flags) + ", max_sms " + std::to_string(x.max_sms);
 }
@@ -93,21 +112,24 @@ void check_combination(const Combination& x, const SetOptions& options, Rng& rng
 }
 
 // Returns combinations that have each choice of one thing together with each choice of any other: of those
-// that are left, always one that has most of the pairs that are missing.
+// that are left, always one that has most of the pairs that are missing. The activations of one product count
+// as those of two with their numbers.
 std::vector<Combination> every_pair() {
   using Pair = std::array<int32_t, 4>;  // a thing and its choice, another and its choice
   const auto pairs_of = [](const Combination& x) {
     const int32_t launch = 10 * x.group_mode + x.batch;
-    const std::array<int32_t, 8> chosen = {x.c_dtype,
-                                           x.activation,
-                                           x.biases,
-                                           x.row_scale,
-                                           launch,
-                                           static_cast<int32_t>(x.flags & DUALGEMM_FLAG_PDL),
-                                           static_cast<int32_t>(x.flags & DUALGEMM_FLAG_BATCH_INVARIANT),
-                                           x.max_sms};
+    const std::array<int32_t, 10> chosen = {x.products,
+                                            x.c_dtype,
+                                            activation_of(x),
+                                            x.biases,
+                                            x.row_scale,
+                                            x.c_add,
+                                            launch,
+                                            static_cast<int32_t>(x.flags & DUALGEMM_FLAG_PDL),
+                                            static_cast<int32_t>(x.flags & DUALGEMM_FLAG_BATCH_INVARIANT),
+                                            x.max_sms};
     std::vector<Pair> pairs;
-    for (int32_t i = 0; i < 8; ++i)
+    for (int32_t i = 0; i < 10; ++i)
       for (int32_t j = 0; j < i; ++j) pairs.push_back({i, chosen[i], j, chosen[j]});
     return pairs;
   };
@@ -137,7 +159,8 @@ TEST_CASE("no combination of output, activation, biases, row factors, launch and
   const std::string table = bench::cube_markdown(bench::described_b200());
   INFO(table);
   CHECK(table.find("refusal") == std::string::npos);
-  CHECK(bench::every_combination().size() == 5 * 4 * 224);
+  // Of one product three types of C have launches with an addend and without, and the others without alone.
+  CHECK(bench::every_combination().size() == 5 * 4 * 224 + (3 * 2 + 2) * 4 * 192);
 }
 
 TEST_CASE("the cube: every pair of choices gives what the reference says, and nothing is found", "[cube]") {
@@ -147,37 +170,71 @@ TEST_CASE("the cube: every pair of choices gives what the reference says, and no
   for (const Combination& x : some) check_combination(x, options_of(x, rng), rng);
 }
 
-TEST_CASE("the cube: every combination gives what the reference says, and nothing is found", "[.cube]") {
+namespace {
+
+void check_every_combination(int32_t products) {
   Rng rng(2);
   std::set<std::pair<int32_t, int32_t>> asked_for;    // an instance, a type of C
   std::map<std::pair<bool, bool>, int32_t> launches;  // of instances that are asked for, with limited SMs
   for (const Combination& x : bench::every_combination()) {
+    if (x.products != products) continue;
     const SetOptions options = options_of(x, rng);
     if (options.instance_id != 0) asked_for.insert({options.instance_id, x.c_dtype});
     ++launches[{options.instance_id != 0, x.max_sms != 0}];
     check_combination(x, options, rng);
   }
-  CHECK(asked_for.size() == general_instances(false).size() + general_instances(true).size());
+  CHECK(asked_for.size() == instances_of(products, false).size() + instances_of(products, true).size());
   CHECK(launches.size() == 4);
   for (const auto& [kind, count] : launches) CHECK(count > 1000);
 }
 
-TEST_CASE("the cube: every instance computes every activation, and nothing is found", "[.cube]") {
+// Checks an instance with an activation at one of the shapes around its edges, asked for everything else that
+// it computes.
+void check_activation(const NamedInstance& instance, int32_t activation, uint32_t flags, size_t turn) {
+  INFO(instance.name << ", activation " << activation << ", flags " << flags);
+  ProblemSet set = around_edges(instance.info, turn);
+  give_all(set, extras().back(), 2);
+  give_encode(set, instance.dtype);
+  SetOptions options = use(instance);
+  options.flags = flags;
+  options.d = options.amax = true;
+  if (instance.info.products == 1) {
+    leave_one_product(set, static_cast<dualgemm_linear_activation_t>(activation));
+    if (bench::takes_addend(instance.dtype)) give_c_add(set, turn);
+    options.add_in_place = flags == 0;
+  } else {
+    options.activation = static_cast<dualgemm_activation_t>(activation);
+  }
+  Judged judged;
+  check_launch(set, options);
+  CHECK(judged.findings() == "");
+}
+
+void check_every_activation(int32_t products) {
   size_t turn = 0;
   for (const bool grouped : {false, true})
-    for (const NamedInstance& instance : general_instances(grouped))
-      for (const dualgemm_activation_t activation : kActivations)
-        for (const uint32_t flags : {uint32_t{0}, uint32_t{DUALGEMM_FLAG_EXACT_ACT | DUALGEMM_FLAG_PDL}}) {
-          INFO(instance.name << ", activation " << activation << ", flags " << flags);
-          ProblemSet set = around_edges(instance.info, turn++);
-          give_all(set, extras().back(), 2);
-          give_encode(set, instance.dtype);
-          SetOptions options = use(instance);
-          options.activation = activation;
-          options.flags = flags;
-          options.d = options.amax = true;
-          Judged judged;
-          check_launch(set, options);
-          CHECK(judged.findings() == "");
-        }
+    for (const NamedInstance& instance : instances_of(products, grouped))
+      for (int32_t activation = 0; activation < (products == 2 ? 7 : 6); ++activation)
+        for (const uint32_t flags : {uint32_t{0}, uint32_t{DUALGEMM_FLAG_EXACT_ACT | DUALGEMM_FLAG_PDL}})
+          check_activation(instance, activation, flags, turn++);
+}
+
+}  // namespace
+
+TEST_CASE("the cube: every combination of two products gives what the reference says, and nothing is found",
+          "[.cube]") {
+  check_every_combination(2);
+}
+TEST_CASE("the cube: every combination of one product gives what the reference says, and nothing is found",
+          "[.cube]") {
+  check_every_combination(1);
+}
+
+TEST_CASE("the cube: every instance of two products computes every activation, and nothing is found",
+          "[.cube]") {
+  check_every_activation(2);
+}
+TEST_CASE("the cube: every instance of one product computes every activation, and nothing is found",
+          "[.cube]") {
+  check_every_activation(1);
 }

@@ -65,6 +65,17 @@ void check_edges(const NamedInstance& instance) {
   CHECK(judged.findings_and_certificate() == "");
 }
 
+void check_batch(const NamedInstance& instance) {
+  const int32_t m = instance.info.tile_m, n = instance.info.tile_n, k = instance.info.tile_k;
+  Judged judged;
+  ProblemSet set = make_batch(Data::kFullRange, 3, m + 1, n + column_step(instance), k + 16, 5, Alphas::kOwn);
+  SetOptions options = use_all_of_one(instance, set, instance.id);
+  options.max_sms = instance.info.split_k > 1 ? 0 : instance.info.cta_group;
+  options.gap = 1;
+  check_launch(set, options);
+  CHECK(judged.findings_and_certificate() == "");
+}
+
 void check_groups(const NamedInstance& instance) {
   const int32_t m = instance.info.tile_m, n = instance.info.tile_n, k = instance.info.tile_k;
   Judged judged;
@@ -106,6 +117,10 @@ TEST_CASE("one product: nothing is found with any instance", "[.cube][one]") {
     check_each(instances(general, false), check_edges);
     check_each(instances(general, true), check_groups);
   }
+}
+
+TEST_CASE("one product: nothing is found in a batch with any instance", "[.cube][one]") {
+  for (const bool general : {false, true}) check_each(instances(general, false), check_batch);
 }
 
 TEST_CASE("one product: every activation and every type of C", "[one][general]") {

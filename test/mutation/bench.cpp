@@ -245,10 +245,12 @@ Shape smoke_shape(const NamedInstance& instance) {
             info.split_k * (2 * depth + more) * info.tile_k - 144};
   // With groups there are four tiles, in two of the groups one each.
   if (info.grouped) return {info.tile_m + 20, info.tile_n - eight, (depth - 2) * info.tile_k + 112};
-  // A pair is twice the work, so it gets two tiles of nearly twice as many k-tiles as the rings hold;
-  // overlapping accumulators get four, so that each pair of them is written twice.
+  // A pair is twice the work, so it gets two tiles of nearly twice as many k-tiles as the rings hold, or with
+  // two accumulators three tiles of as many as they hold; overlapping ones get four tiles, so that each is
+  // written twice.
   if (info.cta_group == 2 && !info.overlapped)
-    return {info.tile_m - 40, info.tile_n + 16 + eight % 16, (2 * info.stages - 1) * info.tile_k + 112};
+    return {info.tile_m - 40, info.acc_stages * info.tile_n + 16 + eight % 16,
+            (2 * info.stages / info.acc_stages - 1) * info.tile_k + 112};
   if (info.overlapped)
     return {info.tile_m - 40, 3 * info.tile_n + 16 + eight % 16, (depth - 2) * info.tile_k + 112};
   // With two pairs of accumulators there are 2 x 3 tiles of four k-tiles. With one there are 2 x 2 tiles,

@@ -36,14 +36,19 @@ bool split_of_pairs(const Subject& s) { return split(s) && pair(s); }
 bool grouped_pair(const Subject& s) { return grouped(s) && pair(s); }
 // Scale factors pass through windows.
 bool windows(const Subject& s) { return !s.plan().tmem.resident_scales; }
-// One of the two rings is the shallower one, by all k-tiles of a scale stage.
+// The ring of scale factors reaches no further along K than that of stages.
 bool shallow_scales(const Subject& s) {
-  return s.plan().scales.stages * s.plan().scales.k_tiles < s.plan().operands.stages;
+  return s.plan().scales.stages * s.plan().scales.k_tiles <= s.plan().operands.stages;
 }
+// An arrival instead of a commit to both CTAs of a pair leaves the other one waiting.
+bool shallow_scales_of_one_cta(const Subject& s) { return shallow_scales(s) && one_cta(s); }
+// The ring of stages ends a scale stage before the other one.
 bool shallow_stages(const Subject& s) {
   return s.plan().operands.stages <= (s.plan().scales.stages - 1) * s.plan().scales.k_tiles;
 }
 bool two_mma_per_step(const Subject& s) { return s.plan().mma.per_step == 2; }
+bool one_mma_per_step(const Subject& s) { return s.plan().mma.per_step == 1; }
+bool pair_of_one_product(const Subject& s) { return pair(s) && s.plan().mma.products == 1; }
 
 constexpr const char* kNoTile =
     "the value is used by a CTA without a tile alone, and the library launches none";
@@ -51,7 +56,7 @@ constexpr const char* kGathers =
     "no memory passes between lanes here, and the next .sync or .aligned instruction (elect, tcgen05.ld, "
     "tcgen05.alloc, bar.sync, barrier.cluster) waits for the whole warp by itself";
 constexpr const char* kShallowScales =
-    "the ring of scale factors is the shallower one: "
+    "the ring of scale factors reaches no further than that of stages: "
     "the mma that gave its scale stage back come after those that read the stage, and the scale stage is "
     "waited for first";
 constexpr const char* kShallowStages =
@@ -59,6 +64,7 @@ constexpr const char* kShallowStages =
     "the wait for the stage of the k-tile before comes after the mma that read the scale stage";
 constexpr const char* kSizesRead =
     "the warp that makes the table of groups has waited, and every role comes after the table";
+constexpr const char* kLaterStep = "from the second step of a k-tile on it accumulates anyway";
 constexpr const char* kSameWork =
     "both commits stand for the same mma and copies; which arrives first is open";
 
@@ -114,7 +120,8 @@ constexpr Entry kEntries[] = {
     {any, "delete griddepcontrol.launch_dependents @ *", kDependents},
     {any, "exchange with the next griddepcontrol.launch_dependents: *", kDependents},
     {shallow_scales, "* mbarrier.try_wait @ load_role/wait #[13]", kShallowScales, true},
-    {shallow_scales, "arrive at once tcgen05.commit @ mma_role/multiply/give_back/commit #0", kShallowScales},
+    {shallow_scales_of_one_cta, "arrive at once tcgen05.commit @ mma_role/multiply/give_back/commit #0",
+     kShallowScales},
     {any, "exchange with the next tcgen05.commit: tcgen05.commit @ mma_role/multiply/give_back/commit #0",
      kSameWork},
     {any, "*tcgen05.fence::after_thread_sync @ mma_role #0",
@@ -154,8 +161,10 @@ constexpr Entry kEntries[] = {
     {split,
      "exchange with the next tcgen05.fence::before_thread_sync: st.global @ reducing_epilogue_role/finish/*",
      "the fence orders tcgen05 operations alone, and the store is none"},
-    {two_mma_per_step, "always accumulates tcgen05.mma @ mma_role/multiply/issue/issue #[67]",
-     "from the second step of a k-tile on it accumulates anyway"},
+    {two_mma_per_step, "always accumulates tcgen05.mma @ mma_role/multiply/issue/issue #[67]", kLaterStep},
+    {one_mma_per_step, "always accumulates tcgen05.mma @ mma_role/multiply/issue/issue #3", kLaterStep},
+    {pair_of_one_product, "own barrier cp.async.bulk.tensor @ load_role/load_scales/load_to_both #0",
+     "of one product the leader alone brings the scale factors of B, and its own barrier is the leader's"},
     {any, "starts with the other value mov.b32 @ mma_role/next #[01]", kNoTile},
     {any, "starts with the other value mov.b32 @ load_role/next #[12]", kNoTile},
     {shallow_stages, "* mbarrier.try_wait @ load_role/wait #[02]", kShallowStages, true},

@@ -65,10 +65,13 @@ bool sums_in_rings(const Subject& s) { return split(s) && !sums_apart(s); }
 bool one_share(const Subject& s) {
   return split(s) && s.plan().tile.m <= s.plan().consumers.share_rows * s.plan().tile.split_k;
 }
-bool one_column_group(const Subject& s) { return split(s) && s.plan().consumers.column_groups == 1; }
+bool one_column_group(const Subject& s) { return s.plan().consumers.column_groups == 1; }
+bool split_of_one_column_group(const Subject& s) { return split(s) && one_column_group(s); }
+// The staged results of eight rows, which have 16 bytes of padding each, end within the A of the first stage.
 bool results_over_packed_a(const Subject& s) {
   return sums_apart(s) && s.plan().packed_a() && !s.instance->epilogue.general && s.plan().tile.m == 8 &&
-         s.plan().consumers.column_groups == 1;
+         s.plan().consumers.column_groups == 1 &&
+         8 * (2 * s.plan().consumers.columns + 16) <= s.plan().operands.a_bytes;
 }
 bool orders(const Subject& s) { return s.plan().orders_a(); }
 
@@ -117,7 +120,8 @@ constexpr EquivalentEntry kEntries[] = {
     {any, "exchange with the next mbarrier.arrive: fence.proxy @ load_role/load_role #*", kStillBetween},
     {any, "exchange with the next fence.proxy: elect.sync @ load_role #*", kStillBetween},
     {any, "next barrier barrier.cta.sync @ multiply_role/finish #[01]", kAnyBarrier},
-    {any, "next barrier barrier.cta.sync @ multiply_role/finish/meet_column_group #[01]", kAnyBarrier},
+    {one_column_group, "next barrier barrier.cta.sync @ multiply_role/finish/meet_column_group #[01]",
+     kAnyBarrier},
     {one_share, "delete barrier.cta.sync @ multiply_role/finish/meet_column_group #1",
      "a CTA finishes these rows alone: no sums are written again"},
     {one_share, "arrive only barrier.cta.sync @ multiply_role/finish/meet_column_group #1",
@@ -126,7 +130,7 @@ constexpr EquivalentEntry kEntries[] = {
     {split, "phase not flipped xor.b32 @ multiply_role/finish #3", kLastRows},
     {results_over_packed_a, "delete barrier.cta.sync @ multiply_role/reduce #0", kOverPackedA},
     {results_over_packed_a, "arrive only barrier.cta.sync @ multiply_role/reduce #0", kOverPackedA},
-    {one_column_group, "next barrier barrier.cta.sync @ multiply_role/reduce #0",
+    {split_of_one_column_group, "next barrier barrier.cta.sync @ multiply_role/reduce #0",
      "it is that of the only column group, whose threads next use it when they have left it here"},
     {split, "delete bar.warp.sync @ multiply_role/reduce #0", kWaitsForItself},
     {split, "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/reduce #0",

@@ -59,6 +59,15 @@ constexpr Campaigned kCampaign[] = {
     {"m256n128k256o_general_bf16", true, Breadth::kAll},    // pairs, overlapping accumulators
     {"m64n128k256_general_fp8", true, Breadth::kAll},       // stores of single elements down columns
     {"m128n128k256g_general_fp32", false, Breadth::kAll},   // groups, stores of whole sectors
+    // One product.
+    {"m128n128k256_one_fp16", true, Breadth::kAll},                // one CTA per tile, one mma per step
+    {"m256n128k256_one_fp16", true, Breadth::kSynchronisation},    // CTA pairs, scale stages of two k-tiles
+    {"m64n128k256g_one_fp16", true, Breadth::kSynchronisation},    // groups
+    {"m64n128k256s4_one_fp16", true, Breadth::kSynchronisation},   // the exchange of split-K
+    {"m256n256k256o_one_fp16", true, Breadth::kSynchronisation},   // overlapping accumulators, windows
+    {"m256n256k256s2_one_fp16", true, Breadth::kSynchronisation},  // the exchange between pairs
+    {"m128n128k256_one_general_bf16", true, Breadth::kAll},        // an addend along rows
+    {"m64n128k256s4_one_general_fp32", false, Breadth::kAll},      // an addend down columns
     // Those for compute capability 9.0 are attacked as a whole, general ones too.
     {"sm90m8n32k256s2_fp16", true, Breadth::kSynchronisation},    // expanders, the exchange of split-K
     {"sm90m16n128k256g_fp16", true, Breadth::kSynchronisation},   // groups, results through stmatrix
@@ -69,6 +78,16 @@ constexpr Campaigned kCampaign[] = {
     // An A of 16 bits. After a pass its kernels are those of an A in NVFP4, but for the type of the wgmma.
     {"sm90m16n64k256s2_afp16_fp16", true, Breadth::kSynchronisation},  // orderers, the exchange of split-K
     {"sm90m64n64k256_abf16_bf16", true, Breadth::kSynchronisation},    // rows by turns, whole tiles
+    // One product: a warpgroup has twice the columns.
+    {"sm90m8n64k256s2_one_fp16", true, Breadth::kSynchronisation},
+    {"sm90m16n128k256g_one_fp16", true, Breadth::kSynchronisation},
+    {"sm90m64n64k256s2x_one_fp16", true, Breadth::kSynchronisation},
+    {"sm90m128n128k256x_one_fp16", true, Breadth::kSynchronisation},
+    {"sm90m32n64k256s4_one_fp16", false, Breadth::kSynchronisation},
+    {"sm90m16n64k256s2_one_general_bf16", false, Breadth::kSynchronisation},  // an addend
+    {"sm90m64n128k256_one_general_bf16", false, Breadth::kSynchronisation},   // two groups of columns
+    {"sm90m16n64k256s4_one_afp16_fp16", true, Breadth::kSynchronisation},
+    {"sm90m64n128k256_one_abf16_bf16", true, Breadth::kSynchronisation},
     // The pass over A, small enough for everything.
     {"sm90m128n64k256xg_fp16", true, Breadth::kAll, Part::kPass},        // expands NVFP4, of groups
     {"sm90m64n64k256s2x_afp16_fp16", true, Breadth::kAll, Part::kPass},  // puts 16 bits in order
@@ -197,11 +216,12 @@ class Campaign {
 
   Options options_;
   // Names a change of one instruction, wherever it is unrolled or inlined to: in the same function, on the
-  // same rings, for one CTA or for a pair, in the kernel or in an epilogue that is a function of its own.
+  // same rings, for one CTA or for a pair, for one product or two, in the kernel or in an epilogue that is a
+  // function of its own.
   static std::string key_of(const Mutant& m, const std::set<std::string>& rings) {
     const dualgemm::Plan& plan = m.subject.plan();
-    std::string key = fmt::format("{} {} @ {} {} {} {}", m.operation, m.opcode, m.path, plan.mma.cta_group,
-                                  plan.packed_a(), m.subject.instance->epilogue.general);
+    std::string key = fmt::format("{} {} @ {} {} {} {} {}", m.operation, m.opcode, m.path, plan.mma.cta_group,
+                                  plan.mma.products, plan.packed_a(), m.subject.instance->epilogue.general);
     for (const std::string& ring : rings) key += " " + ring;
     return key;
   }

@@ -238,6 +238,23 @@ TEST_CASE("one bug of every kind is caught in the epilogue of a general instance
       });
 }
 
+// What stands in a kernel of one product only once, or otherwise than in one of two.
+TEST_CASE("bugs of kernels of one product are caught", "[mutation]") {
+  Bench whole("m128n128k256_one_fp16");
+  check_caught(whole, {
+                          "no wait mbarrier.try_wait @ load_role/wait #1",
+                          "delete tcgen05.cp @ mma_role/multiply/issue/begin_step/copy_scales/copy_scales #1",
+                          "sfb 4 columns on tcgen05.mma @ mma_role/multiply/issue/issue #0",
+                          "b 1024 bytes on tcgen05.mma @ mma_role/multiply/issue/issue #3",
+                          "delete tcgen05.wait::ld @ epilogue_role/load_fragment #0",
+                      });
+  Bench pair("m256n128k256_one_fp16");
+  check_caught(pair, {
+                         "phase not flipped xor.b32 @ epilogue_role/operator++ #0",
+                         "delete mbarrier.arrive @ load_role/load_role #0",
+                     });
+}
+
 // Instances for compute capability 9.0 are those of the simulated H100.
 TEST_CASE("one bug of every kind is caught in a kernel of warps that prepare A", "[.][on_h100]") {
   Bench bench("sm90m8n32k256s2_fp16");
@@ -257,6 +274,20 @@ TEST_CASE("bugs of groups, of panels of A, of an A of 16 bits and of passes over
     Bench bench(instance, Part::kPass);
     check_planted(bench, settled);
   }
+}
+
+// Results of one product reach beyond what lies under those of two.
+TEST_CASE("results over a ring that is read are seen in a kernel of one product", "[.][on_h100]") {
+  Bench bench("sm90m8n64k256s2_one_fp16");
+  size_t seen = 0;
+  for (const Planted& p : planted_bugs(bench)) {
+    if (p.number != 47) continue;
+    const Verdict verdict = try_out(bench, p.mutant, p.expected, 1);
+    INFO(p.mutant.id << ": " << verdict.report);
+    CHECK(verdict.diagnosed);
+    ++seen;
+  }
+  CHECK(seen == 1);
 }
 
 // The campaign has all schedules for each.

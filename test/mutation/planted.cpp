@@ -9,13 +9,16 @@ namespace {
 using sim::ptx::Type;
 using Edit = Planter::Edit;
 
-// These bugs are planted in a kernel with one CTA, two mma per step, two accumulator pairs.
+// These bugs are planted in kernels with one CTA and two accumulator pairs, or of one product two
+// accumulators.
 class Plants : public Planter {
  public:
   using Planter::Planter;
   std::vector<Planted> run();
 
  private:
+  const std::string covering_ = covering_ring();
+
   void full_and_empty();
   void accumulators();
   void set_up_and_teardown();
@@ -29,22 +32,24 @@ void Plants::full_and_empty() {
   const size_t arrive_operands = at_ring("mbarrier.arrive.expect_tx", "load_role", "full");
   const size_t arrive_scales = at_ring("mbarrier.arrive.expect_tx", "load_role", "scale_full");
   const size_t wait_full = at_ring("mbarrier.try_wait", "mma_role/multiply/wait", "full");
-  // These barriers are those of scale factors: their ring is the shallower one here, and its waits cover
-  // those for the stages. Pairs have it the other way round.
-  const size_t wait_empty = at_ring("mbarrier.try_wait", "load_role/wait", "scale_empty");
-  const size_t commit_empty = at_ring("tcgen05.commit", "mma_role", "scale_empty");
+  const Answer& covering_barrier = covering_ == "empty" ? kEmptyBarrier : kScaleBarrier;
+  const size_t wait_empty = at_ring("mbarrier.try_wait", "load_role/wait", covering_);
+  const size_t commit_empty = at_ring("tcgen05.commit", "mma_role", covering_);
   const auto other_parity = [](size_t i) { return [i](Function& f) { flip_operand(f, i, 2, 1); }; };
 
   plant(1, "arrive.expect_tx announces nothing: a plain arrive", arrive_operands,
         without_bytes(arrive_operands), {{kFullBarrier, kStageRace}});
   plant(2, "too few bytes expected: one scale-factor box forgotten", arrive_scales,
-        [i = arrive_scales](Function& f) { add_to_operand(f, i, 2, -2048); }, {{kScaleBarrier, kStageRace}});
-  plant(3, "too many bytes expected: B counted twice", arrive_operands,
-        [i = arrive_operands](Function& f) { add_to_operand(f, i, 2, 8192); }, {{kFullBarrier}});
+        [i = arrive_scales, box = plan_.scales.sfa_bytes](Function& f) { add_to_operand(f, i, 2, -box); },
+        {{kScaleBarrier, kStageRace}});
+  plant(
+      3, "too many bytes expected: B counted twice", arrive_operands,
+      [i = arrive_operands, box = plan_.operands.b_box_bytes](Function& f) { add_to_operand(f, i, 2, box); },
+      {{kFullBarrier}});
   plant(4, "the consumer starts with the wrong parity", wait_full, other_parity(wait_full),
         {{kFullBarrier, kStageRace}});
   plant(5, "the producer starts with the wrong parity", wait_empty, other_parity(wait_empty),
-        {{kScaleBarrier}});
+        {{covering_barrier}});
   const size_t flip = writer(statement(wait_full).operands[2].reg, "xor");
   plant(6, "the phase bit is not flipped where the ring wraps", flip, [flip](Function& f) { erase(f, flip); },
         {{kFullBarrier, kStageRace}});
@@ -58,7 +63,7 @@ void Plants::full_and_empty() {
   plant(8, "no wait for the full barrier", wait_full, no_wait(wait_full), {{kFullBarrier, kStageRace}});
   plant(9, "no wait for the empty barrier", wait_empty, no_wait(wait_empty), {{kStageRace, kFullBarrier}});
   plant(10, "the commit names the next stage's barrier", commit_empty,
-        [i = commit_empty](Function& f) { add_to_operand(f, i, 0, 8); }, {{kScaleBarrier, kStageRace}});
+        [i = commit_empty](Function& f) { add_to_operand(f, i, 0, 8); }, {{covering_barrier, kStageRace}});
   plant(11, "an arrive releases the stage instead of a commit", commit_empty, arrival_instead(commit_empty),
         {{kStageRace}});
   plant(30, "one arrival too few completes full", at_ring("mbarrier.init", "prologue", "full"),
@@ -68,7 +73,8 @@ void Plants::full_and_empty() {
   plant(30, "one arrival too many is needed for acc_empty", at_ring("mbarrier.init", "prologue", "acc_empty"),
         count_changed("acc_empty", 1), {{{{"mbarrier-*", "deadlock"}, {}, {"acc_empty"}, {}}}});
   const size_t arrive_a = at_ring("mbarrier.arrive.expect_tx", "load_role", "full", 1);
-  const size_t tma_a = at_ring("cp.async.bulk.tensor", "load_role", "full", 2);
+  const size_t tma_a =
+      at_ring("cp.async.bulk.tensor", "load_role", "full", static_cast<size_t>(plan_.mma.products));
   plant(48, "only the bytes of a box that lie inside the tensor are expected", arrive_a,
         [i = arrive_a, row = statement(tma_a).operands[1].items.at(2)](Function& f) {
           const Operand bytes = f.body[i].operands[2];
@@ -152,7 +158,9 @@ void Plants::set_up_and_teardown() {
 }
 
 void Plants::tensor_memory() {
-  constexpr int64_t kRing = 6 * 32768;  // bytes of operands in front of the scale stages
+  // In front of the second box of the first scale stage lie the operands, and the factors of A.
+  const int64_t second_box =
+      int64_t{plan_.operands.stages} * plan_.operands.stage_bytes + plan_.scales.sfa_bytes;
   const auto every_mma = [this](auto change) {
     return [mmas = places_.find("tcgen05.mma", "mma_role"), change](Function& f) {
       for (size_t n = mmas.size(); n-- > 0;) change(f, mmas[n]);
@@ -164,37 +172,39 @@ void Plants::tensor_memory() {
         [mma](Function& f) { add_to_operand(f, mma, 4, 4); }, {uninitialised});
   // The scale stage is free for the copy: the load warp waited for it. Its columns belong to the mma thread
   // alone.
-  plant(26, "another thread copies scale factors over columns that mma still read",
-        at_ring("cp.async.bulk.tensor", "load_role", "scale_full", 2),
-        [i = at_ring("cp.async.bulk.tensor", "load_role", "scale_full", 2),
-         cp = statement(at("tcgen05.cp", "mma_role")),
-         base = statement(at("ld.shared", "mma_role"))](Function& f) {
-          const Operand start = of_register(fresh_register(f, Type::kB32));
-          const Operand first = of_register(fresh_register(f, Type::kB32));
-          const Operand descriptor = of_register(fresh_register(f, Type::kB64));
-          const Statement like = f.body[i];
-          Operand target = cp.operands[0];
-          target.items[0] = first;
-          Statement copy = make(like, spelling(cp), {target, descriptor});
-          insert(f, i + 1, copy);
-          insert(f, i + 1,
-                 make(like, "mov.b64", {descriptor, integer(70403103916032 + ((kRing + 2048) >> 4))}));
-          insert(f, i + 1, make(like, "add.s32", {first, start, integer(256)}));
-          insert(f, i + 1, make(like, spelling(base), {start, base.operands[1]}));
-        },
-        {{{{"race-async", "race-tensor"}, {"tcgen05.cp"}, {}, {}}}});
+  const size_t copy_of_sfa =
+      at_ring("cp.async.bulk.tensor", "load_role", "scale_full", static_cast<size_t>(plan_.mma.products));
+  plant(
+      26, "another thread copies scale factors over columns that mma still read", copy_of_sfa,
+      [i = copy_of_sfa, second_box, columns = plan_.tmem.scales, cp = statement(at("tcgen05.cp", "mma_role")),
+       base = statement(at("ld.shared", "mma_role"))](Function& f) {
+        const Operand start = of_register(fresh_register(f, Type::kB32));
+        const Operand first = of_register(fresh_register(f, Type::kB32));
+        const Operand descriptor = of_register(fresh_register(f, Type::kB64));
+        const Statement like = f.body[i];
+        Operand target = cp.operands[0];
+        target.items[0] = first;
+        Statement copy = make(like, spelling(cp), {target, descriptor});
+        insert(f, i + 1, copy);
+        insert(f, i + 1, make(like, "mov.b64", {descriptor, integer(70403103916032 + (second_box >> 4))}));
+        insert(f, i + 1, make(like, "add.s32", {first, start, integer(columns)}));
+        insert(f, i + 1, make(like, spelling(base), {start, base.operands[1]}));
+      },
+      {{{{"race-async", "race-tensor"}, {"tcgen05.cp"}, {}, {}}}});
   plant(27, "the descriptor of A says 64-byte swizzle, the tensor map 128", mma,
         every_mma([](Function& f, size_t i) { flip_operand(f, i, 1, int64_t(6) << 61); }),
         {{{{"descriptor-swizzle"}, {"tcgen05.mma"}, {}, {}}}});
   const std::vector<size_t> mmas = places_.find("tcgen05.mma", "mma_role");
-  plant(28, "A advances 16 bytes a step instead of 32", mmas[2],
-        [mmas](Function& f) {
-          for (size_t n = mmas.size(); n-- > 2;) add_to_operand(f, mmas[n], 1, -int64_t(n / 2));
+  const auto per_step = static_cast<size_t>(plan_.mma.per_step);
+  plant(28, "A advances 16 bytes a step instead of 32", mmas[per_step],
+        [mmas, per_step](Function& f) {
+          for (size_t n = mmas.size(); n-- > per_step;)
+            add_to_operand(f, mmas[n], 1, -static_cast<int64_t>(n / per_step));
         },
         {{}, true});
   plant(29, "the first step of a tile accumulates", mma,
-        [mmas](Function& f) {
-          for (size_t n : {1, 0}) {
+        [mmas, per_step](Function& f) {
+          for (size_t n = per_step; n-- > 0;) {
             const Operand always = of_register(fresh_register(f, Type::kPred));
             f.body[mmas[n]].operands.back() = always;
             insert(f, mmas[n], make(f.body[mmas[n]], "mov.pred", {always, integer(-1)}));
@@ -239,6 +249,13 @@ void Plants::two_rings() {
           f.body[0].guarded = false;
         },
         {{{{"race-grids"}, {}, {}, {}}}});
+  plant(55, "no load role drains the stages", at_ring("mbarrier.try_wait", "load_role/drain", "empty"),
+        no_waits(all_at_ring("mbarrier.try_wait", "load_role/drain", "empty")), {{kNotDrained}});
+  plant(56, "no load role drains the scale stages",
+        at_ring("mbarrier.try_wait", "load_role/drain", "scale_empty"),
+        no_waits(all_at_ring("mbarrier.try_wait", "load_role/drain", "scale_empty")), {{kNotDrained}});
+  // Where the stages cover the scale stages nobody can tell.
+  if (covering_ == "empty") return;
   // This is the address of scale_empty[q], as it is computed where it is committed to: from that of
   // scale_full[q].
   const size_t commit = at_ring("tcgen05.commit", "mma_role", "scale_empty");
@@ -252,11 +269,6 @@ void Plants::two_rings() {
           insert(f, copy, sum);
         },
         {{kStageRace, kTensorRace, kScaleBarrier}});
-  plant(55, "no load role drains the stages", at_ring("mbarrier.try_wait", "load_role/drain", "empty"),
-        no_waits(all_at_ring("mbarrier.try_wait", "load_role/drain", "empty")), {{kNotDrained}});
-  plant(56, "no load role drains the scale stages",
-        at_ring("mbarrier.try_wait", "load_role/drain", "scale_empty"),
-        no_waits(all_at_ring("mbarrier.try_wait", "load_role/drain", "scale_empty")), {{kNotDrained}});
 }
 
 void Plants::not_here() {

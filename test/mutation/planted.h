@@ -20,8 +20,8 @@ struct Planted {
   Expectation expected;
 };
 
-// Returns the bugs to plant in this kernel. The list is planted in an instance of one CTA per tile with two
-// mma per step and two accumulator pairs, and in pairs.
+// Returns the bugs to plant in this kernel. The list is planted in instances of one CTA per tile with two
+// accumulator pairs, of one product two accumulators, and in pairs.
 std::vector<Planted> planted_bugs(const Bench& bench);
 
 // Returns changes that a correct kernel survives: the simulator must find nothing.

@@ -2,6 +2,7 @@
 // CTAs that one mma works for, of the exchange of partial sums between the CTAs that split K, of overlapping
 // accumulators, of groups, and of an epilogue that is a function of its own.
 #include <algorithm>
+#include <stdexcept>
 
 #include "mutation/planter.h"
 
@@ -57,7 +58,7 @@ void PairPlants::bytes() {
 
 void PairPlants::waits_and_commits() {
   const size_t full = at_ring("mbarrier.try_wait", "mma_role/multiply/wait", "full");
-  const size_t empty = at_ring("mbarrier.try_wait", "load_role/wait", "empty");
+  const size_t empty = at_ring("mbarrier.try_wait", "load_role/wait", covering_ring());
   const size_t commit = at_ring("tcgen05.commit", "mma_role", "empty");
   const size_t final = at_ring("tcgen05.commit", "mma_role", "acc_full");
   const size_t scale_commit = at_ring("tcgen05.commit", "mma_role", "scale_empty");
@@ -110,7 +111,46 @@ class SplitPlants : public Planter {
  public:
   using Planter::Planter;
   std::vector<Planted> run();
+
+ private:
+  std::vector<size_t> writers(uint32_t reg) const;
+  bool tells_rank(uint32_t reg) const;
+  size_t shift_of_rank(uint32_t reg) const;
 };
+
+std::vector<size_t> SplitPlants::writers(uint32_t reg) const {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < kernel_.body.size(); ++i) {
+    const std::vector<uint32_t> results = writes(kernel_.body[i]);
+    if (std::find(results.begin(), results.end(), reg) != results.end()) out.push_back(i);
+  }
+  return out;
+}
+
+// Says whether this is the rank of the CTA in its cluster, or a half of it.
+bool SplitPlants::tells_rank(uint32_t reg) const {
+  for (const size_t i : writers(reg)) {
+    if (statement(i).operands.at(1).name == "%cluster_ctarank") return true;
+    if (is(statement(i), "shr.u32") && tells_rank(statement(i).operands[1].reg)) return true;
+  }
+  return false;
+}
+
+// Returns the shift of the rank that an address has as one of its addends.
+size_t SplitPlants::shift_of_rank(uint32_t reg) const {
+  std::vector<uint32_t> open = {reg};
+  while (!open.empty()) {
+    const std::vector<size_t> all = writers(open.back());
+    open.pop_back();
+    for (const size_t i : all) {
+      const Statement& s = statement(i);
+      if (is(s, "shl.b32") && tells_rank(s.operands[1].reg)) return i;
+      if (!is(s, "add.s32") && !is(s, "or.b32")) continue;
+      for (const uint32_t addend : reads(s)) open.push_back(addend);
+    }
+  }
+  throw std::runtime_error("no rank is an addend of " + kernel_.registers.at(reg).name);
+}
 
 std::vector<Planted> SplitPlants::run() {
   const Answer stale = {{"race-*", "proxy-*"}, {"st.shared", "ld.shared"}, {}, {}};
@@ -139,11 +179,9 @@ std::vector<Planted> SplitPlants::run() {
   const size_t mapa = at("mapa", "send_partial_sums");
   plant(52, "partial sums go to the wrong rank", mapa, [mapa](Function& f) { flip_operand(f, mapa, 2, 1); },
         {{stale}, true});
-  // The address is (the owner's exchange + the offset of the slice) + the offset of column and lane.
+  // The address is the sum of the owner's exchange and the offsets of the slice, the column and the lane.
   const size_t send = at("st.shared::cluster", "send_partial_sums");
-  const size_t place = writer(statement(send).operands[0].items.at(0).reg, "add.s32");
-  const size_t part = writer(statement(place).operands[1].reg, "add.s32");
-  const size_t slice = writer(statement(part).operands[2].reg, "shl.b32");
+  const size_t slice = shift_of_rank(statement(send).operands[0].items.at(0).reg);
   plant(53, "all slices send to the place of the first", send,
         [slice](Function& f) {
           f.body[slice] = make(f.body[slice], "mov.b32", {f.body[slice].operands[0], integer(0)});

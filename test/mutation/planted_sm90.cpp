@@ -175,9 +175,9 @@ void Sm90Plants::split() {
   plant(52, "sums go to a place of the wrong rank", place,
         [place](Function& f) { flip_operand(f, place, 2, 1); }, {{counted, kSent, kOtherCta}});
   if (!sums_in_rings()) {
-    // Results of eight rows lie where an A in NVFP4 was, which those that multiply do not read.
+    // Results of eight rows of 32 columns lie where an A in NVFP4 was, which those that multiply do not read.
     const size_t all = at("barrier.cta.sync", "multiply_role/reduce");
-    if (plan_.tile.m > 8)
+    if (plan_.tile.m > 8 || plan_.consumers.columns > 32)
       plant(47, "results are written where the rings were before all warps have read theirs", all,
             erased({all}), {{kSums}});
     const size_t fence = at("fence.mbarrier_init", "prologue");

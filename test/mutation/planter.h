@@ -25,6 +25,12 @@ class Planter {
   std::vector<size_t> all_at_ring(const std::string& opcode, const std::string& path,
                                   const std::string& ring) const;
   const Statement& statement(size_t i) const { return kernel_.body[i]; }
+  // Returns the ring of those that free stages whose waits cover the other's: a load role waits for a scale
+  // stage first, and what frees it comes after what frees the stages of the same k-tiles.
+  const char* covering_ring() const {
+    const bool scales = plan_.scales.stages * plan_.scales.k_tiles <= plan_.operands.stages;
+    return scales ? "scale_empty" : "empty";
+  }
   // Returns the statement with this spelling that computes `reg`.
   size_t writer(uint32_t reg, const std::string& opcode) const;
 

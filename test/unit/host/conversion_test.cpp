@@ -12,11 +12,15 @@
 #include "arguments.h"
 #include "host/convert/conversion.h"
 #include "host/include/dualgemm.h"
+#include "overlap.h"
 #include "support/catch.hpp"
 
 namespace conversion_test {
 
 using dualgemm_test::address;
+using dualgemm_test::check_pairs;
+using dualgemm_test::Part;
+using dualgemm_test::put;
 
 extern "C" {
 size_t c99_sf_args_size(void);
@@ -398,112 +402,79 @@ TEST_CASE("conversions: what quantising refuses", "[host][conversion]") {
 
 namespace {
 
-constexpr uintptr_t kAt = 0x8'0000'0000;
-
-// A tensor of a conversion of three groups: its bytes, its alignment, its place.
-template <class Args>
-struct Part {
-  const char* name;
-  uintptr_t bytes, alignment;
-  bool written;
-  std::function<void(Args&, uintptr_t)> place;
-};
-
-// Of two tensors one of which is written, the other may lie right before and right behind it, and no nearer.
-template <class Args, class Validate>
-void check_pairs(const Args& good, const std::vector<Part<Args>>& parts, const Validate& validate) {
-  for (const Part<Args>& one : parts)
-    for (const Part<Args>& two : parts) {
-      if (&one == &two || !one.written) continue;
-      const auto status_at = [&](uintptr_t at) {
-        Args args = good;
-        one.place(args, kAt);
-        two.place(args, at);
-        return validate(args);
-      };
-      const uintptr_t before = kAt - two.bytes, behind = kAt + one.bytes;
-      INFO(one.name << " and " << two.name);
-      CHECK(status_at(kAt) == DUALGEMM_STATUS_ALIASING);
-      CHECK(std::string(dualgemm_last_error()).find(": overlaps ") != std::string::npos);
-      CHECK(status_at(before / two.alignment * two.alignment) == DUALGEMM_STATUS_SUCCESS);
-      CHECK(status_at((before / two.alignment + 1) * two.alignment) == DUALGEMM_STATUS_ALIASING);
-      const uintptr_t up = (behind + two.alignment - 1) / two.alignment * two.alignment;
-      CHECK(status_at(up) == DUALGEMM_STATUS_SUCCESS);
-      CHECK(status_at(up - two.alignment) == DUALGEMM_STATUS_ALIASING);
-    }
-}
-
-template <auto kMember, class Args>
-void put(Args& args, uintptr_t at) {
-  args.*kMember = reinterpret_cast<std::remove_reference_t<decltype(args.*kMember)>>(at);
-}
-
-// Three groups of up to 300 rows each by counts, or of 300 rows together by offsets: what the host is certain
-// of. Then group_rows has an entry more than there are groups, and of the atoms one block is known.
-struct Groups {
+// Three problems of up to 300 rows each: a batch, groups by counts, or groups by offsets, which have 300 rows
+// together. The host is certain of so many rows and blocks of 128 rows. `entries` are of group_rows.
+struct Problems {
   int32_t mode;
   uintptr_t rows, blocks, entries;
 };
-constexpr Groups kGroupings[] = {{DUALGEMM_GROUP_MASKED, 3 * 300, 3 * 3, 3},
-                                 {DUALGEMM_GROUP_OFFSETS, 300, 1, 3 + 1}};
+constexpr Problems kProblems[] = {{DUALGEMM_GROUP_NONE, 3 * 300, 3 * 3, 0},
+                                  {DUALGEMM_GROUP_MASKED, 3 * 300, 3 * 3, 3},
+                                  {DUALGEMM_GROUP_OFFSETS, 300, 1, 3 + 1}};
+constexpr uintptr_t kColumns = 512;
 
 template <class Args>
-Args with_groups(Args args, const Groups& groups) {
-  args.group_mode = groups.mode;
-  args.groups = 3;
-  args.group_rows = address<const int32_t>(0x2'0000'0000);
+Args with_problems(Args args, const Problems& problems) {
+  args.group_mode = problems.mode;
+  if (problems.mode == DUALGEMM_GROUP_NONE) {
+    args.batch = 3;
+  } else {
+    args.groups = 3;
+    args.group_rows = address<const int32_t>(0x2'0000'0000);
+  }
   return args;
 }
 
-void check_factor_pairs(const Groups& groups) {
-  constexpr uintptr_t kColumns = 512;
-  using Sf = dualgemm_sf_args_t;
-  const Sf sf = with_groups(valid_sf_args(), groups);
-  const Part<Sf> counts = {"group_rows", groups.entries * 4, 4, false, put<&Sf::group_rows, Sf>};
-  const uintptr_t linear = groups.rows * kColumns / 16, atoms = groups.blocks * 128 * kColumns / 16;
-  for (const bool to_atoms : {true, false})
-    check_pairs<Sf>(
-        sf,
-        {{"src", to_atoms ? linear : atoms, uintptr_t{to_atoms ? 1u : 16u}, false, put<&Sf::src, Sf>},
-         {"dst", to_atoms ? atoms : linear, uintptr_t{to_atoms ? 16u : 1u}, true, put<&Sf::dst, Sf>},
-         counts},
-        [&](const Sf& args) {
-          dualgemm::FactorConversion conversion;
-          return dualgemm::validate(&args, to_atoms, &conversion);
-        });
+template <class Args>
+void add_group_rows(std::vector<Part<Args>>& parts, const Problems& problems) {
+  if (problems.entries > 0)
+    parts.push_back({"group_rows", problems.entries * 4, 4, false, put<&Args::group_rows>});
 }
 
-void check_quantize_pairs(const Groups& groups, int32_t mode) {
-  constexpr uintptr_t kColumns = 512;
+void check_factor_pairs(const Problems& problems) {
+  using Sf = dualgemm_sf_args_t;
+  const uintptr_t linear = problems.rows * kColumns / 16, atoms = problems.blocks * 128 * kColumns / 16;
+  for (const bool to_atoms : {true, false}) {
+    std::vector<Part<Sf>> parts = {
+        {"dst", to_atoms ? atoms : linear, uintptr_t{to_atoms ? 16u : 1u}, true, put<&Sf::dst>},
+        {"src", to_atoms ? linear : atoms, uintptr_t{to_atoms ? 1u : 16u}, false, put<&Sf::src>}};
+    add_group_rows(parts, problems);
+    check_pairs(with_problems(valid_sf_args(), problems), parts, [&](const Sf& args) {
+      dualgemm::FactorConversion conversion;
+      return dualgemm::validate(&args, to_atoms, &conversion);
+    });
+  }
+}
+
+void check_quantize_pairs(const Problems& problems, int32_t scale_mode) {
   using Q = dualgemm_quantize_args_t;
-  Q q = with_groups(valid_quantize_args(), groups);
-  q.scale_mode = mode;
-  std::vector<Part<Q>> parts = {
-      {"x", groups.rows * kColumns * 2, 16, false, put<&Q::x, Q>},
-      {"q", groups.rows * kColumns / 2, 16, true, put<&Q::q, Q>},
-      {"sf", groups.blocks * 128 * kColumns / 16, 16, true, put<&Q::sf, Q>},
-      {"group_rows", groups.entries * 4, 4, false, put<&Q::group_rows, Q>},
-  };
-  if (mode == DUALGEMM_SCALE_GIVEN) {
+  Q q = with_problems(valid_quantize_args(), problems);
+  q.scale_mode = scale_mode;
+  std::vector<Part<Q>> parts = {{"q", problems.rows * kColumns / 2, 16, true, put<&Q::q>},
+                                {"sf", problems.blocks * 128 * kColumns / 16, 16, true, put<&Q::sf>}};
+  if (scale_mode == DUALGEMM_SCALE_TENSOR) {
+    q.tensor_scales = address<float>(0x2'2000'0000);
+    parts.push_back({"tensor_scales", 3 * 4, 4, true, put<&Q::tensor_scales>});
+  }
+  if (scale_mode == DUALGEMM_SCALE_ROW) {
+    q.row_scale = address<float>(0x2'3000'0000);
+    parts.push_back({"row_scale", problems.rows * 4, 4, true, put<&Q::row_scale>});
+  }
+  uintptr_t x_rows = problems.rows;
+  if (problems.mode == DUALGEMM_GROUP_OFFSETS) {  // the rows of x are gathered
+    q.x_rows = 40;
+    x_rows = 40;
+    q.row_index = address<const int32_t>(0x2'4000'0000);
+    parts.push_back({"row_index", problems.rows * 4, 4, false, put<&Q::row_index>});
+  }
+  parts.push_back({"x", x_rows * kColumns * 2, 16, false, put<&Q::x>});
+  if (scale_mode == DUALGEMM_SCALE_GIVEN) {
     q.global_scale_dev = address<const float>(0x2'1000'0000);
     q.global_scale_stride = 1;
-    parts.push_back({"global_scale_dev", 3 * 4, 4, false, put<&Q::global_scale_dev, Q>});
+    parts.push_back({"global_scale_dev", 3 * 4, 4, false, put<&Q::global_scale_dev>});
   }
-  if (mode == DUALGEMM_SCALE_TENSOR) {
-    q.tensor_scales = address<float>(0x2'2000'0000);
-    parts.push_back({"tensor_scales", 3 * 4, 4, true, put<&Q::tensor_scales, Q>});
-  }
-  if (mode == DUALGEMM_SCALE_ROW) {
-    q.row_scale = address<float>(0x2'3000'0000);
-    parts.push_back({"row_scale", groups.rows * 4, 4, true, put<&Q::row_scale, Q>});
-  }
-  if (mode == DUALGEMM_SCALE_ROW && groups.mode == DUALGEMM_GROUP_OFFSETS) {
-    q.x_rows = 40;
-    q.row_index = address<const int32_t>(0x2'4000'0000);
-    parts[0] = {"x", 40 * kColumns * 2, 16, false, put<&Q::x, Q>};
-    parts.push_back({"row_index", groups.rows * 4, 4, false, put<&Q::row_index, Q>});
-  }
-  check_pairs<Q>(q, parts, [](const Q& args) {
+  add_group_rows(parts, problems);
+  check_pairs(q, parts, [](const Q& args) {
     dualgemm::Quantization quantization;
     return dualgemm::validate(&args, &quantization);
   });
@@ -512,11 +483,11 @@ void check_quantize_pairs(const Groups& groups, int32_t mode) {
 }  // namespace
 
 TEST_CASE("conversions: no output overlaps an input or another output", "[host][conversion]") {
-  for (const Groups& groups : kGroupings) {
-    INFO("group_mode " << groups.mode);
-    check_factor_pairs(groups);
+  for (const Problems& problems : kProblems) {
+    INFO("group_mode " << problems.mode);
+    check_factor_pairs(problems);
     for (const int32_t mode : {DUALGEMM_SCALE_GIVEN, DUALGEMM_SCALE_TENSOR, DUALGEMM_SCALE_ROW})
-      check_quantize_pairs(groups, mode);
+      check_quantize_pairs(problems, mode);
   }
 }
 

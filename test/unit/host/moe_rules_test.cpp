@@ -9,11 +9,14 @@
 #include "arguments.h"
 #include "host/convert/moe.h"
 #include "host/include/dualgemm.h"
+#include "overlap.h"
 #include "support/catch.hpp"
 
 namespace moe_rules_test {
 
 using dualgemm_test::address;
+using dualgemm_test::check_pairs;
+using dualgemm_test::put;
 
 extern "C" {
 size_t c99_moe_permute_args_size(void);
@@ -100,6 +103,13 @@ void check(const Args& good, const std::vector<Rule<Args>>& rules, Device device
       CHECK(std::string(dualgemm_last_error()).find(rule.text) == 0);
     }
   }
+}
+
+// The memory of what breaks no rule is not there: the rules alone look at it.
+template <class Checked, class Args>
+dualgemm_status_t asked(const Args& args) {
+  Checked checked;
+  return dualgemm::validate(&args, &checked);
 }
 
 }  // namespace
@@ -320,6 +330,69 @@ TEST_CASE("moe: what summing refuses", "[host][moe]") {
     args.out = address(out);
     dualgemm::Combination combination;
     CHECK(dualgemm::validate(&args, &combination) == kGood);
+  }
+}
+
+TEST_CASE("moe: no output overlaps an input or another output", "[host][moe]") {
+  constexpr uintptr_t kChoices = 40 * 4;  // bytes of a word for each choice
+  check_pairs<Permute>(valid_permute(),
+                       {{"group_rows", 7 * 4, 4, true, put<&Permute::group_rows>},
+                        {"row_token", kChoices, 4, true, put<&Permute::row_token>},
+                        {"token_row", kChoices, 4, true, put<&Permute::token_row>},
+                        {"row_weight", kChoices, 4, true, put<&Permute::row_weight>},
+                        {"topk_ids", kChoices, 4, false, put<&Permute::topk_ids>},
+                        {"topk_weights", kChoices, 4, false, put<&Permute::topk_weights>}},
+                       asked<dualgemm::Permutation, Permute>);
+  check_pairs<Gather>(valid_gather(),
+                      {{"out", 40 * 64 * 2, 16, true, put<&Gather::out>},
+                       {"x", 10 * 64 * 2, 16, false, put<&Gather::x>},
+                       {"row_index", kChoices, 4, false, put<&Gather::row_index>}},
+                      asked<dualgemm::Gathering, Gather>);
+  for (const uintptr_t bytes : {2, 4}) {
+    Combine combine = valid_combine();
+    combine.out_dtype = bytes == 2 ? DUALGEMM_DTYPE_FP16 : DUALGEMM_DTYPE_FP32;
+    check_pairs<Combine>(combine,
+                         {{"out", 10 * 64 * bytes, 16, true, put<&Combine::out>},
+                          {"token_row", kChoices, 4, false, put<&Combine::token_row>},
+                          {"c", 40 * 64 * 2, 16, false, put<&Combine::c>},
+                          {"add", 10 * 64 * bytes, 16, false, put<&Combine::add>, "out"}},
+                         asked<dualgemm::Combination, Combine>);
+  }
+}
+
+TEST_CASE("moe: inputs may overlap each other", "[host][moe]") {
+  Permute permute = valid_permute();
+  permute.topk_weights = reinterpret_cast<const float*>(permute.topk_ids);
+  CHECK(asked<dualgemm::Permutation>(permute) == kGood);
+  Gather gather = valid_gather();
+  gather.row_index = static_cast<const int32_t*>(gather.x);
+  CHECK(asked<dualgemm::Gathering>(gather) == kGood);
+  Combine combine = valid_combine();
+  combine.token_row = static_cast<const int32_t*>(combine.c);
+  combine.add = combine.c;
+  CHECK(asked<dualgemm::Combination>(combine) == kGood);
+}
+
+TEST_CASE("moe: columns of one buffer with one pitch do not overlap", "[host][moe]") {
+  // Rows of 512 bytes hold 128 bytes of each matrix.
+  const auto beside = [](const void* matrix, uintptr_t bytes) {
+    return address(reinterpret_cast<uintptr_t>(matrix) + bytes);
+  };
+  for (const uintptr_t distance : {112, 128, 384, 400}) {
+    INFO("distance " << distance);
+    const auto expected = distance == 128 || distance == 384 ? kGood : kAliasing;
+    Gather gather = valid_gather();
+    gather.ldx = gather.ld_out = 256;
+    gather.out = beside(gather.x, distance);
+    CHECK(asked<dualgemm::Gathering>(gather) == expected);
+    Combine of_c = valid_combine();
+    of_c.ldc = of_c.ld_out = 256;
+    of_c.out = beside(of_c.c, distance);
+    CHECK(asked<dualgemm::Combination>(of_c) == expected);
+    Combine of_add = valid_combine();
+    of_add.ld_add = of_add.ld_out = 256;
+    of_add.out = beside(of_add.add, distance);
+    CHECK(asked<dualgemm::Combination>(of_add) == expected);
   }
 }
 

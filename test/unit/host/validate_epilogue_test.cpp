@@ -9,6 +9,7 @@
 
 #include "arguments.h"
 #include "host/include/dualgemm.h"
+#include "launch_parts.h"
 #include "rules.h"
 #include "support/catch.hpp"
 
@@ -20,48 +21,30 @@ using dualgemm_test::batch_args;
 using dualgemm_test::Change;
 using dualgemm_test::check;
 using dualgemm_test::check_accepted;
+using dualgemm_test::everything;
+using dualgemm_test::everything_of_one;
+using dualgemm_test::kD1;
+using dualgemm_test::kD2;
 using dualgemm_test::kInfinity;
 using dualgemm_test::kNan;
 using dualgemm_test::masked_args;
 using dualgemm_test::offsets_args;
+using dualgemm_test::parts_of;
 using dualgemm_test::Rule;
+using dualgemm_test::text_of;
 using dualgemm_test::valid_args;
+using dualgemm_test::with_d;
 using dualgemm_test::with_output;
 
 namespace {
 
 constexpr uintptr_t kPlace = 0x3'0000'0000;
-constexpr uintptr_t kD1 = 0x4'0000'0000, kD2 = 0x4'4000'0000;
 
 dualgemm_args_t nvfp4(const dualgemm_args_t& args = valid_args()) {
   return with_output(DUALGEMM_DTYPE_NVFP4, args);
 }
 dualgemm_args_t fp8(const dualgemm_args_t& args = valid_args()) {
   return with_output(DUALGEMM_DTYPE_FP8_E4M3, args);
-}
-dualgemm_args_t with_d(dualgemm_args_t args, int32_t d_dtype = DUALGEMM_DTYPE_BF16) {
-  args.d1 = address(kD1);
-  args.d2 = address(kD2);
-  args.d_dtype = d_dtype;
-  return args;
-}
-
-// Returns these arguments with all that a launch may take and write, each with problems of its own.
-dualgemm_args_t everything(const dualgemm_args_t& args) {
-  dualgemm_args_t all = with_d(nvfp4(args));
-  all.amax_out = address<float>(0x4'8000'0000);
-  all.alpha1_dev = address<const float>(0x5'0000'0000);
-  all.alpha2_dev = address<const float>(0x5'1000'0000);
-  all.c_global_scale_dev = address<const float>(0x5'2000'0000);
-  all.alpha_stride = all.c_global_scale_stride = 1;
-  all.a_row_scale = address<const float>(0x5'3000'0000);
-  all.c_row_scale = address<const float>(0x5'4000'0000);
-  all.bias1 = address(0x5'5000'0000);
-  all.bias2 = address(0x5'6000'0000);
-  all.bias_stride = all.n;
-  all.workspace = address(0x6'0000'0000);
-  all.workspace_size = 0x300;
-  return all;
 }
 
 }  // namespace
@@ -288,92 +271,6 @@ TEST_CASE("strides of vectors and of numbers on the device", "[host][validate]")
         many);
 }
 
-namespace {
-
-// A tensor of a launch: what it takes in one problem of everything(), and how it is put at a place.
-struct Part {
-  const char* name;
-  uintptr_t bytes, alignment;
-  void (*place)(dualgemm_args_t&, uintptr_t);
-  bool of_each = true;  // each problem has one
-};
-
-template <auto kMember>
-void put(dualgemm_args_t& args, uintptr_t at) {
-  args.*kMember = reinterpret_cast<std::remove_reference_t<decltype(args.*kMember)>>(at);
-}
-
-using Args = dualgemm_args_t;
-const std::vector<Part> kWritten = {{"c", 0x4000, 16, put<&Args::c>},
-                                    {"sfc", 0x800, 16, put<&Args::sfc>},
-                                    {"d1", 0x10000, 16, put<&Args::d1>},
-                                    {"d2", 0x10000, 16, put<&Args::d2>},
-                                    {"amax_out", 4, 4, put<&Args::amax_out>, false},
-                                    {"workspace", 0x300, 256, put<&Args::workspace>, false}};
-const std::vector<Part> kRead = {{"a", 0x10000, 16, put<&Args::a>},
-                                 {"b1", 0x8000, 16, put<&Args::b1>},
-                                 {"b2", 0x8000, 16, put<&Args::b2>},
-                                 {"sfa", 0x2000, 16, put<&Args::sfa>},
-                                 {"sfb1", 0x1000, 16, put<&Args::sfb1>},
-                                 {"sfb2", 0x1000, 16, put<&Args::sfb2>},
-                                 {"alpha1_dev", 4, 4, put<&Args::alpha1_dev>},
-                                 {"alpha2_dev", 4, 4, put<&Args::alpha2_dev>},
-                                 {"a_row_scale", 256 * 4, 4, put<&Args::a_row_scale>},
-                                 {"bias1", 128 * 2, 2, put<&Args::bias1>},
-                                 {"bias2", 128 * 2, 2, put<&Args::bias2>},
-                                 {"c_row_scale", 256 * 4, 4, put<&Args::c_row_scale>},
-                                 {"c_global_scale_dev", 4, 4, put<&Args::c_global_scale_dev>}};
-const Part kGroupRows = {"group_rows", 3 * 4, 4, put<&Args::group_rows>, false};  // MASKED
-
-std::string text_of(const Part& part, uintptr_t at) {
-  std::ostringstream text;
-  text << part.name << "=0x" << std::hex << at;
-  return text.str();
-}
-
-// Checks that `other` may lie right before and right behind `written`, and nowhere nearer. `first` and
-// `second` are the two in the order in which a refusal names them.
-void check_distance(const dualgemm_args_t& good, const Part& written, const Part& other, bool other_first) {
-  constexpr uintptr_t kAt = 0x8'0000'0000;
-  const auto bytes_of = [&good](const Part& part) {
-    return part.bytes * (part.of_each ? static_cast<uintptr_t>(std::max({good.batch, good.groups, 1})) : 1);
-  };
-  const auto lie = [&](uintptr_t at) {
-    return [&written, &other, at](dualgemm_args_t& a) { written.place(a, kAt), other.place(a, at); };
-  };
-  const auto refused = [&](uintptr_t at) {
-    const std::string one = text_of(written, kAt), two = text_of(other, at);
-    const std::string text = other_first ? two + ": overlaps " + one : one + ": overlaps " + two;
-    check({{DUALGEMM_STATUS_ALIASING, text.c_str(), lie(at)}}, good);
-  };
-  const uintptr_t before = kAt - bytes_of(other), behind = kAt + bytes_of(written);
-  check_accepted({lie(before / other.alignment * other.alignment)}, good);
-  refused(kAt);
-  if (before % other.alignment == 0) refused(before + other.alignment);
-  if (behind % other.alignment != 0) return;
-  check_accepted({lie(behind)}, good);
-  refused(behind - other.alignment);
-}
-
-}  // namespace
-
-TEST_CASE("no output, nor the workspace, overlaps an input or another output", "[host][validate]") {
-  for (const dualgemm_args_t& good :
-       {everything(valid_args()), everything(batch_args()), everything(masked_args())})
-    for (size_t i = 0; i < kWritten.size(); ++i) {
-      for (const Part& input : kRead) check_distance(good, kWritten[i], input, false);
-      if (good.group_rows) check_distance(good, kWritten[i], kGroupRows, false);
-      // Of two outputs the one that is listed first is named first, the workspace before all of them.
-      const auto rank = [](size_t part) { return part + 1 == kWritten.size() ? 0 : part + 1; };
-      for (size_t j = 0; j < kWritten.size(); ++j)
-        if (i != j) check_distance(good, kWritten[i], kWritten[j], rank(j) < rank(i));
-    }
-  // Inputs may overlap each other.
-  dualgemm_args_t shared = everything(batch_args());
-  for (const Part& input : kRead) input.place(shared, 0x8'0000'0000);
-  check_accepted({[](auto&) {}}, shared);
-}
-
 TEST_CASE("outputs that lie side by side in the rows of one buffer do not overlap", "[host][validate]") {
   const auto status = DUALGEMM_STATUS_ALIASING;
   // Rows of 512 bytes hold D1, D2 and C of 256, 128 and 128 bytes: bf16 and, in the second case, fp8.
@@ -414,14 +311,14 @@ TEST_CASE("of the factors of groups with offsets the host knows the first block"
 }
 
 TEST_CASE("alignment of all that an epilogue takes and writes", "[host][validate]") {
-  for (const std::vector<Part>* parts : {&kWritten, &kRead})
-    for (const Part& part : *parts)
+  for (const dualgemm_args_t& good : {everything(masked_args()), everything_of_one(masked_args())})
+    for (const auto& part : parts_of(good))
       for (uintptr_t off = 1; off < part.alignment; off *= 2) {
         const std::string text = text_of(part, 0x8'0000'0000 + off) + ": must be " +
                                  std::to_string(part.alignment) + "-byte aligned";
         check({{DUALGEMM_STATUS_MISALIGNED, text.c_str(),
                 [&](auto& a) { part.place(a, 0x8'0000'0000 + off); }}},
-              everything(valid_args()));
+              good);
       }
   check({{DUALGEMM_STATUS_MISALIGNED, "bias2=0x300000002: must be 4-byte aligned",
           [](auto& a) { a.bias2 = address(kPlace + 2), a.bias_dtype = DUALGEMM_DTYPE_FP32; }}});
@@ -432,13 +329,15 @@ TEST_CASE("K == 0 looks at all outputs and at nothing else", "[host][validate]")
   good.k = 0;
   good.bias1 = good.bias2 = nullptr;
   good.bias_stride = 0;
-  for (const Part& input : kRead)
-    if (input.place != put<&Args::bias1> && input.place != put<&Args::bias2>) input.place(good, 3);
+  const auto parts = parts_of(good);
+  for (const auto& part : parts)
+    if (!part.written && !std::string(part.name).starts_with("bias")) part.place(good, 3);
   check_accepted({[](auto&) {}}, good);
-  for (const Part& output : kWritten)
-    check({{DUALGEMM_STATUS_MISALIGNED, "must be ",
-            [&](auto& a) { output.place(a, 0x8'0000'0000 + output.alignment / 2); }}},
-          good);
+  for (const auto& part : parts)
+    if (part.written)
+      check({{DUALGEMM_STATUS_MISALIGNED, "must be ",
+              [&](auto& a) { part.place(a, 0x8'0000'0000 + part.alignment / 2); }}},
+            good);
   check({{DUALGEMM_STATUS_ALIASING, "overlaps d2=", [](auto& a) { a.d2 = a.d1; }},
          {DUALGEMM_STATUS_ALIASING,
           "overlaps amax_out=", [](auto& a) { a.amax_out = static_cast<float*>(a.sfc); }},
