@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """exports.py -- the symbols of a shared object that embeds the whole archive: every function that the header declares,
-and nothing else, so that two libraries of one program can each embed their own.
+and nothing else, so that two libraries of one program can each embed their own. All that the header declares is on
+record: test/unit/host/abi_test.cpp compares the types and the numbers.
 
-    exports.py CXX NM ARCHIVE HEADER
+    exports.py CXX NM ARCHIVE HEADER RECORD
 """
 import re
 import subprocess
@@ -10,6 +11,9 @@ import sys
 import tempfile
 
 DECLARATION = re.compile(r"^DUALGEMM_API [^;(]*\b(\w+)\(", re.M)
+ENUMERATOR = re.compile(r"\b(DUALGEMM_\w+) = ")
+STRUCTURE = re.compile(r"^typedef struct (\w+) \{", re.M)
+RECORDED = re.compile(r"^(?:STRUCT|NUMBER|FUNCTION)\((\w+)", re.M)
 
 
 def exported(compiler, nm, archive):
@@ -23,12 +27,16 @@ def exported(compiler, nm, archive):
 
 
 def main():
-    compiler, nm, archive, header = sys.argv[1:]
-    with open(header, encoding="utf-8") as file: declared = set(DECLARATION.findall(file.read()))
+    compiler, nm, archive, header, record = sys.argv[1:]
+    with open(header, encoding="utf-8") as file: text = file.read()
+    with open(record, encoding="utf-8") as file: recorded = set(RECORDED.findall(file.read()))
+    declared = set(DECLARATION.findall(text))
+    named = declared | set(ENUMERATOR.findall(text)) | {f"{name}_t" for name in STRUCTURE.findall(text)}
     shown = exported(compiler, nm, archive)
     problems = [f"{name} is declared and not exported" for name in sorted(declared - shown)]
     problems += [f"{name} is exported and not declared" for name in sorted(shown - declared)]
     problems += [f"{name} does not start with dualgemm_" for name in sorted(shown) if not name.startswith("dualgemm_")]
+    problems += [f"{name} is not on record: append it to {record}" for name in sorted(named - recorded)]
     if not declared: problems.append(f"{header} declares nothing")
     print("\n".join(problems) or f"exports.py: {len(shown)} functions, all declared in {header}")
     return 1 if problems else 0
