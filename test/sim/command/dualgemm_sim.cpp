@@ -31,10 +31,7 @@
 
 namespace {
 
-using command::RunOptions;
-using command::RunResult;
-using command::Status;
-using command::Verdict;
+using namespace command;
 using enum command::Status;
 namespace fs = std::filesystem;
 
@@ -100,14 +97,12 @@ std::set<std::string> allowed_rules(const std::vector<std::string>& given) {
     }
   }
   for (const std::string& id : ids) {
-    const auto& all = sim::all_rules();
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const sim::Rule* rule) { return rule->id == id; });
-    if (found == all.end())
+    const auto found = std::find_if(sim::kAllRules.begin(), sim::kAllRules.end(),
+                                    [&](const sim::Rule& rule) { return rule.id == id; });
+    if (found == sim::kAllRules.end())
       throw Usage(fmt::format("--allow {}: neither a file nor the id of a rule (--rules)", id));
-    if (sim::severity_letter(**found) == 'E' || sim::severity_letter(**found) == 'U')
-      throw Usage(
-          fmt::format("--allow {}: a rule of class {} cannot be allowed", id, sim::severity_letter(**found)));
+    if (const char letter = sim::severity_letter(*found); letter == 'E' || letter == 'U')
+      throw Usage(fmt::format("--allow {}: a rule of class {} cannot be allowed", id, letter));
   }
   return {ids.begin(), ids.end()};
 }
@@ -125,9 +120,9 @@ std::string runtime_folder() {
 }
 
 void print_rules() {
-  for (const sim::Rule* rule : sim::all_rules())
-    fmt::print("{} {:<34} {:<14} {}\n    {}\n", sim::severity_letter(*rule), rule->id,
-               sim::evidence_name(rule->evidence), rule->section, rule->says);
+  for (const sim::Rule& rule : sim::kAllRules)
+    fmt::print("{} {:<34} {:<14} {}\n    {}\n", sim::severity_letter(rule), rule.id,
+               sim::evidence_name(rule.evidence), rule.section, rule.says);
 }
 
 void print_modes() {
