@@ -39,15 +39,14 @@ struct Usage : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-struct Options {
-  std::string machine = sim::kB200.name, mode = "default", checks = "all", trace, json, names;
-  uint64_t seed = 0;
+// What all runs share, and how many there are: `mode` may name several, `seed` is the first.
+struct Options : RunOptions {
+  Options() { machine = sim::kB200.name, mode = "default", checks = "all"; }
+  std::string json;
   uint64_t seeds = 0;  // 0: only `seed`
-  uint64_t patience = sim::kDefaultPatience;
   unsigned jobs = 1;
-  double timeout = 0;
-  std::vector<std::string> allow, program;
-  bool quiet = false, list_modes = false, rules = false, go_on = false, elect_lowest = false;
+  std::vector<std::string> allow;
+  bool list_modes = false, rules = false;
   char fail_on = 'S';
 };
 
@@ -139,20 +138,10 @@ std::vector<RunOptions> plan(const Options& options, const std::set<std::string>
   std::vector<RunOptions> runs;
   for (const std::string& mode : modes)
     for (const uint64_t seed : seeds) {
-      RunOptions run;
+      RunOptions run = options;
       run.runtime = runtime_folder();
-      run.program = options.program;
-      run.machine = options.machine;
       run.mode = mode;
       run.seed = seed;
-      run.checks = options.checks;
-      run.names = options.names;
-      run.trace = options.trace;
-      run.timeout = options.timeout;
-      run.quiet = options.quiet;
-      run.go_on = options.go_on;
-      run.elect_lowest = options.elect_lowest;
-      run.patience = options.patience;
       run.align_as_declared = !allow.contains("shared-alignment");
       runs.push_back(run);
     }
