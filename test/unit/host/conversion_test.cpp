@@ -15,14 +15,12 @@
 
 namespace conversion_test {
 
-using dualgemm_test::address;
-
-namespace {
+using namespace dualgemm_test;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Each tensor has a gigabyte of its own.
-dualgemm_sf_args_t valid_sf_args() {
+static dualgemm_sf_args_t valid_sf_args() {
   dualgemm_sf_args_t args;
   dualgemm_sf_args_init(&args);
   args.rows = 300;
@@ -32,7 +30,7 @@ dualgemm_sf_args_t valid_sf_args() {
   return args;
 }
 
-dualgemm_quantize_args_t valid_quantize_args() {
+static dualgemm_quantize_args_t valid_quantize_args() {
   dualgemm_quantize_args_t args;
   dualgemm_quantize_args_init(&args);
   args.rows = 300;
@@ -54,8 +52,8 @@ using QuantizeRule = Rule<dualgemm_quantize_args_t>;
 
 // Each function refuses what breaks a rule with the same status and text.
 template <class Args>
-void check(const std::vector<Rule<Args>>& rules, const Args& good,
-           const std::vector<std::function<dualgemm_status_t(const Args*)>>& functions) {
+static void check(const std::vector<Rule<Args>>& rules, const Args& good,
+                  const std::vector<std::function<dualgemm_status_t(const Args*)>>& functions) {
   for (const Rule<Args>& rule : rules) {
     Args args = good;
     rule.break_it(args);
@@ -69,28 +67,22 @@ void check(const std::vector<Rule<Args>>& rules, const Args& good,
   }
 }
 
-dualgemm_status_t swizzle(const dualgemm_sf_args_t* args) noexcept {
+static dualgemm_status_t swizzle(const dualgemm_sf_args_t* args) noexcept {
   return dualgemm_sf_swizzle(args, nullptr);
 }
-dualgemm_status_t unswizzle(const dualgemm_sf_args_t* args) noexcept {
+static dualgemm_status_t unswizzle(const dualgemm_sf_args_t* args) noexcept {
   return dualgemm_sf_unswizzle(args, nullptr);
 }
-dualgemm_status_t quantize(const dualgemm_quantize_args_t* args) noexcept {
+static dualgemm_status_t quantize(const dualgemm_quantize_args_t* args) noexcept {
   return dualgemm_quantize(args, nullptr);
 }
 
-constexpr auto kValue = DUALGEMM_STATUS_INVALID_VALUE;
-constexpr auto kStride = DUALGEMM_STATUS_INVALID_STRIDE;
-constexpr auto kNull = DUALGEMM_STATUS_NULL_POINTER;
-
 template <class Args>
-void make_offsets(Args& args) {
+static void make_offsets(Args& args) {
   args.group_mode = DUALGEMM_GROUP_OFFSETS;
   args.groups = 3;
   args.group_rows = address<const int32_t>(0x2'0000'0000);
 }
-
-}  // namespace
 
 TEST_CASE("conversions: defaults, and structures of other sizes", "[host][conversion][abi]") {
   struct {
@@ -370,8 +362,6 @@ TEST_CASE("conversions: what quantising refuses", "[host][conversion]") {
   check<dualgemm_quantize_args_t>(rules, valid_quantize_args(), {quantize, dualgemm_quantize_host_ex});
 }
 
-namespace {
-
 constexpr uintptr_t kAt = 0x8'0000'0000;
 
 // A tensor of a conversion of three groups: its bytes, its alignment, its place.
@@ -385,7 +375,7 @@ struct Part {
 
 // Of two tensors one of which is written, the other may lie right before and right behind it, and no nearer.
 template <class Args, class Validate>
-void check_pairs(const Args& good, const std::vector<Part<Args>>& parts, const Validate& validate) {
+static void check_pairs(const Args& good, const std::vector<Part<Args>>& parts, const Validate& validate) {
   for (const Part<Args>& one : parts)
     for (const Part<Args>& two : parts) {
       if (&one == &two || !one.written) continue;
@@ -408,7 +398,7 @@ void check_pairs(const Args& good, const std::vector<Part<Args>>& parts, const V
 }
 
 template <auto kMember, class Args>
-void put(Args& args, uintptr_t at) {
+static void put(Args& args, uintptr_t at) {
   args.*kMember = reinterpret_cast<std::remove_reference_t<decltype(args.*kMember)>>(at);
 }
 
@@ -422,14 +412,14 @@ constexpr Groups kGroupings[] = {{DUALGEMM_GROUP_MASKED, 3 * 300, 3 * 3, 3},
                                  {DUALGEMM_GROUP_OFFSETS, 300, 1, 3 + 1}};
 
 template <class Args>
-Args with_groups(Args args, const Groups& groups) {
+static Args with_groups(Args args, const Groups& groups) {
   args.group_mode = groups.mode;
   args.groups = 3;
   args.group_rows = address<const int32_t>(0x2'0000'0000);
   return args;
 }
 
-void check_factor_pairs(const Groups& groups) {
+static void check_factor_pairs(const Groups& groups) {
   constexpr uintptr_t kColumns = 512;
   using Sf = dualgemm_sf_args_t;
   const Sf sf = with_groups(valid_sf_args(), groups);
@@ -447,7 +437,7 @@ void check_factor_pairs(const Groups& groups) {
         });
 }
 
-void check_quantize_pairs(const Groups& groups, int32_t mode) {
+static void check_quantize_pairs(const Groups& groups, int32_t mode) {
   constexpr uintptr_t kColumns = 512;
   using Q = dualgemm_quantize_args_t;
   Q q = with_groups(valid_quantize_args(), groups);
@@ -483,8 +473,6 @@ void check_quantize_pairs(const Groups& groups, int32_t mode) {
   });
 }
 
-}  // namespace
-
 TEST_CASE("conversions: no output overlaps an input or another output", "[host][conversion]") {
   for (const Groups& groups : kGroupings) {
     INFO("group_mode " << groups.mode);
@@ -495,10 +483,9 @@ TEST_CASE("conversions: no output overlaps an input or another output", "[host][
 }
 
 TEST_CASE("conversions: a tensor ends within the addresses that there are", "[host][conversion]") {
-  const auto value = DUALGEMM_STATUS_INVALID_VALUE;
-  check<dualgemm_sf_args_t>({{value, "src=0xffffffffffffda81: its 9600 bytes reach beyond the last address",
+  check<dualgemm_sf_args_t>({{kValue, "src=0xffffffffffffda81: its 9600 bytes reach beyond the last address",
                               [](auto& a) { a.src = address(uintptr_t{0} - 9599); }},
-                             {value, "dst=0xffffffffffffd010: its 12288 bytes reach beyond the last address",
+                             {kValue, "dst=0xffffffffffffd010: its 12288 bytes reach beyond the last address",
                               [](auto& a) { a.dst = address(uintptr_t{0} - 0x2ff0); }}},
                             valid_sf_args(), {swizzle, dualgemm_sf_swizzle_host});
 }

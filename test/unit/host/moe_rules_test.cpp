@@ -11,23 +11,14 @@
 
 namespace moe_rules_test {
 
-using dualgemm_test::address;
-
-namespace {
+using namespace dualgemm_test;
 
 using Permute = dualgemm_moe_permute_args_t;
 using Gather = dualgemm_moe_gather_args_t;
 using Combine = dualgemm_moe_combine_args_t;
 
-constexpr auto kValue = DUALGEMM_STATUS_INVALID_VALUE;
-constexpr auto kStride = DUALGEMM_STATUS_INVALID_STRIDE;
-constexpr auto kNull = DUALGEMM_STATUS_NULL_POINTER;
-constexpr auto kMisaligned = DUALGEMM_STATUS_MISALIGNED;
-constexpr auto kAliasing = DUALGEMM_STATUS_ALIASING;
-constexpr auto kGood = DUALGEMM_STATUS_SUCCESS;
-
 // Each array has a gigabyte of its own.
-Permute valid_permute() {
+static Permute valid_permute() {
   Permute args;
   dualgemm_moe_permute_args_init(&args);
   args.tokens = 10, args.top_k = 4, args.experts = 6;
@@ -40,7 +31,7 @@ Permute valid_permute() {
   return args;
 }
 
-Gather valid_gather() {
+static Gather valid_gather() {
   Gather args;
   dualgemm_moe_gather_args_init(&args);
   args.rows = 40, args.k = 64, args.x_rows = 10;
@@ -50,7 +41,7 @@ Gather valid_gather() {
   return args;
 }
 
-Combine valid_combine() {
+static Combine valid_combine() {
   Combine args;
   dualgemm_moe_combine_args_init(&args);
   args.tokens = 10, args.top_k = 4, args.n = 64;
@@ -62,12 +53,12 @@ Combine valid_combine() {
 }
 
 // With room for more than a gigabyte.
-void put_far_apart(Combine& args) {
+static void put_far_apart(Combine& args) {
   args.c = address(uintptr_t{1} << 48);
   args.out = address(uintptr_t{2} << 48);
   args.add = nullptr;
 }
-void put_far_apart(Gather& args) {
+static void put_far_apart(Gather& args) {
   args.x = address(uintptr_t{1} << 48);
   args.out = address(uintptr_t{2} << 48);
 }
@@ -80,7 +71,7 @@ struct Rule {
 };
 
 template <class Args, class Device, class Host>
-void check(const Args& good, const std::vector<Rule<Args>>& rules, Device device, Host host) {
+static void check(const Args& good, const std::vector<Rule<Args>>& rules, Device device, Host host) {
   for (const Rule<Args>& rule : rules) {
     Args args = good;
     rule.break_it(args);
@@ -93,8 +84,6 @@ void check(const Args& good, const std::vector<Rule<Args>>& rules, Device device
     }
   }
 }
-
-}  // namespace
 
 TEST_CASE("moe: nothing is looked at where there is nothing to do", "[host][moe]") {
   Permute permute;

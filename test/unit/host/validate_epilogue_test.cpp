@@ -14,32 +14,18 @@
 
 namespace validate_epilogue_test {
 
-using dualgemm_test::address;
-using dualgemm_test::ask;
-using dualgemm_test::batch_args;
-using dualgemm_test::Change;
-using dualgemm_test::check;
-using dualgemm_test::check_accepted;
-using dualgemm_test::kInfinity;
-using dualgemm_test::kNan;
-using dualgemm_test::masked_args;
-using dualgemm_test::offsets_args;
-using dualgemm_test::Rule;
-using dualgemm_test::valid_args;
-using dualgemm_test::with_output;
-
-namespace {
+using namespace dualgemm_test;
 
 constexpr uintptr_t kPlace = 0x3'0000'0000;
 constexpr uintptr_t kD1 = 0x4'0000'0000, kD2 = 0x4'4000'0000;
 
-dualgemm_args_t nvfp4(const dualgemm_args_t& args = valid_args()) {
+static dualgemm_args_t nvfp4(const dualgemm_args_t& args = valid_args()) {
   return with_output(DUALGEMM_DTYPE_NVFP4, args);
 }
-dualgemm_args_t fp8(const dualgemm_args_t& args = valid_args()) {
+static dualgemm_args_t fp8(const dualgemm_args_t& args = valid_args()) {
   return with_output(DUALGEMM_DTYPE_FP8_E4M3, args);
 }
-dualgemm_args_t with_d(dualgemm_args_t args, int32_t d_dtype = DUALGEMM_DTYPE_BF16) {
+static dualgemm_args_t with_d(dualgemm_args_t args, int32_t d_dtype = DUALGEMM_DTYPE_BF16) {
   args.d1 = address(kD1);
   args.d2 = address(kD2);
   args.d_dtype = d_dtype;
@@ -47,7 +33,7 @@ dualgemm_args_t with_d(dualgemm_args_t args, int32_t d_dtype = DUALGEMM_DTYPE_BF
 }
 
 // Returns these arguments with all that a launch may take and write, each with problems of its own.
-dualgemm_args_t everything(const dualgemm_args_t& args) {
+static dualgemm_args_t everything(const dualgemm_args_t& args) {
   dualgemm_args_t all = with_d(nvfp4(args));
   all.amax_out = address<float>(0x4'8000'0000);
   all.alpha1_dev = address<const float>(0x5'0000'0000);
@@ -63,8 +49,6 @@ dualgemm_args_t everything(const dualgemm_args_t& args) {
   all.workspace_size = 0x300;
   return all;
 }
-
-}  // namespace
 
 TEST_CASE("every activation with every output is accepted, in every kind of launch", "[host][validate]") {
   for (const dualgemm_args_t& kind : {valid_args(), batch_args(), masked_args(), offsets_args()})
@@ -86,28 +70,27 @@ TEST_CASE("all that a launch may take and write together", "[host][validate]") {
 }
 
 TEST_CASE("parameters outside their range", "[host][validate]") {
-  const auto status = DUALGEMM_STATUS_INVALID_VALUE;
-  check({{status, "swiglu_alpha=inf: must be finite, and at most 2^127 in magnitude",
+  check({{kValue, "swiglu_alpha=inf: must be finite, and at most 2^127 in magnitude",
           [](auto& a) { a.swiglu_alpha = kInfinity; }},
-         {status, "swiglu_alpha=1.70141e+38: must be finite, and at most 2^127 in magnitude",
+         {kValue, "swiglu_alpha=1.70141e+38: must be finite, and at most 2^127 in magnitude",
           [](auto& a) { a.swiglu_alpha = std::nextafter(0x1p127f, kInfinity); }},
-         {status, "swiglu_beta=nan: must be finite", [](auto& a) { a.swiglu_beta = kNan; }},
-         {status, "swiglu_limit=nan: must be above 0", [](auto& a) { a.swiglu_limit = kNan; }},
-         {status, "swiglu_limit=0: must be above 0", [](auto& a) { a.swiglu_limit = 0; }},
-         {status, "c_global_scale=nan: must be above 0, and at most the largest float over 512",
+         {kValue, "swiglu_beta=nan: must be finite", [](auto& a) { a.swiglu_beta = kNan; }},
+         {kValue, "swiglu_limit=nan: must be above 0", [](auto& a) { a.swiglu_limit = kNan; }},
+         {kValue, "swiglu_limit=0: must be above 0", [](auto& a) { a.swiglu_limit = 0; }},
+         {kValue, "c_global_scale=nan: must be above 0, and at most the largest float over 512",
           [](auto& a) { a.c_global_scale = kNan; }}});
   dualgemm_args_t situ = valid_args();
   situ.activation = DUALGEMM_ACTIVATION_SITU;
   for (const float value : {0.0f, -4.0f, kInfinity, kNan, 1e-40f})
-    check({{status, "situ_gate=", [=](auto& a) { a.situ_gate = value; }},
-           {status, "must be finite, normal and above 0", [=](auto& a) { a.situ_up = value; }}},
+    check({{kValue, "situ_gate=", [=](auto& a) { a.situ_gate = value; }},
+           {kValue, "must be finite, normal and above 0", [=](auto& a) { a.situ_up = value; }}},
           situ);
   for (const float value : {0.0f, -1.0f, 6.7e35f, kInfinity, kNan})
     for (const dualgemm_args_t& good : {nvfp4(), fp8()})
       check(
-          {{status, "must be above 0, and at most the largest float over 512",
+          {{kValue, "must be above 0, and at most the largest float over 512",
             [=](auto& a) { a.c_global_scale = value; }},
-           {status, "c_global_scale=",
+           {kValue, "c_global_scale=",
             [=](auto& a) { a.c_global_scale = value, a.c_global_scale_dev = address<const float>(kPlace); }}},
           good);
 }
@@ -141,7 +124,6 @@ TEST_CASE("a parameter that nothing takes keeps its default", "[host][validate]"
       else check({{DUALGEMM_STATUS_INVALID_VALUE, parameter.text, ask_for_it}});
     }
 
-  const auto status = DUALGEMM_STATUS_INVALID_VALUE;
   const Change scale = [](auto& a) { a.c_global_scale = 448; };
   const Change device_scale = [](auto& a) { a.c_global_scale_dev = address<const float>(kPlace); };
   const Change factors = [](auto& a) { a.sfc = address(kPlace); };
@@ -151,12 +133,12 @@ TEST_CASE("a parameter that nothing takes keeps its default", "[host][validate]"
     if (c_dtype == DUALGEMM_DTYPE_NVFP4 || c_dtype == DUALGEMM_DTYPE_FP8_E4M3)
       check_accepted({scale, device_scale}, good);
     else
-      check({{status, "c_global_scale=448: must be 1 unless c_dtype is NVFP4 or FP8_E4M3", scale},
-             {status, "c_global_scale_dev=0x300000000: must be NULL unless c_dtype is NVFP4 or FP8_E4M3",
+      check({{kValue, "c_global_scale=448: must be 1 unless c_dtype is NVFP4 or FP8_E4M3", scale},
+             {kValue, "c_global_scale_dev=0x300000000: must be NULL unless c_dtype is NVFP4 or FP8_E4M3",
               device_scale}},
             good);
     if (c_dtype == DUALGEMM_DTYPE_NVFP4) check_accepted({factors}, good);
-    else check({{status, "sfc=0x300000000: must be NULL unless c_dtype is NVFP4", factors}}, good);
+    else check({{kValue, "sfc=0x300000000: must be NULL unless c_dtype is NVFP4", factors}}, good);
   }
 }
 
@@ -200,29 +182,28 @@ TEST_CASE("the columns that each output can have", "[host][validate]") {
 }
 
 TEST_CASE("row pitches of every output", "[host][validate]") {
-  const auto status = DUALGEMM_STATUS_INVALID_STRIDE;
   // NVFP4 and FP8 may have rows that end in a half of 16 bytes: then a pitch is asked for.
-  check({{status, "n=176: rows must start at multiples of 16 bytes, pass ldc >= 192",
+  check({{kStride, "n=176: rows must start at multiples of 16 bytes, pass ldc >= 192",
           [](auto& a) { a.n = 176; }},
-         {status, "ldc=176: must be a multiple of 32", [](auto& a) { a.n = a.ldc = 176; }},
-         {status, "ldc=160: must be at least n=176", [](auto& a) { a.n = 176, a.ldc = 160; }}},
+         {kStride, "ldc=176: must be a multiple of 32", [](auto& a) { a.n = a.ldc = 176; }},
+         {kStride, "ldc=160: must be at least n=176", [](auto& a) { a.n = 176, a.ldc = 160; }}},
         nvfp4());
   check(
-      {{status, "n=24: rows must start at multiples of 16 bytes, pass ldc >= 32", [](auto& a) { a.n = 24; }},
-       {status, "ldc=24: must be a multiple of 16", [](auto& a) { a.n = a.ldc = 24; }}},
+      {{kStride, "n=24: rows must start at multiples of 16 bytes, pass ldc >= 32", [](auto& a) { a.n = 24; }},
+       {kStride, "ldc=24: must be a multiple of 16", [](auto& a) { a.n = a.ldc = 24; }}},
       fp8());
   check_accepted({[](auto& a) { a.n = 176, a.ldc = 192; }, [](auto& a) { a.n = 192; }}, nvfp4());
   check_accepted({[](auto& a) { a.n = 24, a.ldc = 32; }, [](auto& a) { a.n = 48; }}, fp8());
-  check({{status, "ldc=130: must be a multiple of 4", [](auto& a) { a.ldc = 130; }},
-         {status, "ldc=274877906944: 256 rows must take less than 2^48 bytes",
+  check({{kStride, "ldc=130: must be a multiple of 4", [](auto& a) { a.ldc = 130; }},
+         {kStride, "ldc=274877906944: 256 rows must take less than 2^48 bytes",
           [](auto& a) { a.ldc = 1LL << 38; }}},
         with_output(DUALGEMM_DTYPE_FP32, valid_args()));
-  check({{status, "ldd1=120: must be at least n=128", [](auto& a) { a.ldd1 = 120; }},
-         {status, "ldd2=-8: must be at least n=128", [](auto& a) { a.ldd2 = -8; }},
-         {status, "ldd1=132: must be a multiple of 8", [](auto& a) { a.ldd1 = 132; }},
-         {status, "ldd2=130: must be a multiple of 4",
+  check({{kStride, "ldd1=120: must be at least n=128", [](auto& a) { a.ldd1 = 120; }},
+         {kStride, "ldd2=-8: must be at least n=128", [](auto& a) { a.ldd2 = -8; }},
+         {kStride, "ldd1=132: must be a multiple of 8", [](auto& a) { a.ldd1 = 132; }},
+         {kStride, "ldd2=130: must be a multiple of 4",
           [](auto& a) { a.ldd2 = 130, a.d_dtype = DUALGEMM_DTYPE_FP32; }},
-         {status, "ldd2=1099511627776: 256 rows must take less than 2^48 bytes",
+         {kStride, "ldd2=1099511627776: 256 rows must take less than 2^48 bytes",
           [](auto& a) { a.ldd2 = 1LL << 40; }}},
         with_d(valid_args()));
   check_accepted({[](auto& a) { a.ldd1 = 136, a.ldd2 = 1024; },
@@ -231,21 +212,21 @@ TEST_CASE("row pitches of every output", "[host][validate]") {
 }
 
 TEST_CASE("strides from problem to problem of every output", "[host][validate]") {
-  const auto status = DUALGEMM_STATUS_INVALID_STRIDE;
   // C and D1 have 256 x 128 elements in one problem, SFC 2 x 2 atoms.
   const std::vector<Rule> rules = {
-      {status, "batch_stride_c=-32: must not be negative", [](auto& a) { a.batch_stride_c = -32; }},
-      {status, "batch_stride_c=32736: must be at least 32768", [](auto& a) { a.batch_stride_c = 32736; }},
-      {status, "batch_stride_c=32784: must be a multiple of 32", [](auto& a) { a.batch_stride_c = 32784; }},
-      {status, "batch_stride_sfc=-16: must not be negative", [](auto& a) { a.batch_stride_sfc = -16; }},
-      {status, "batch_stride_sfc=2032: must be at least 2048", [](auto& a) { a.batch_stride_sfc = 2032; }},
-      {status, "batch_stride_sfc=2056: must be a multiple of 16", [](auto& a) { a.batch_stride_sfc = 2056; }},
-      {status, "batch_stride_sfc=140737488355328: 3 problems must take less than 2^48 bytes",
+      {kStride, "batch_stride_c=-32: must not be negative", [](auto& a) { a.batch_stride_c = -32; }},
+      {kStride, "batch_stride_c=32736: must be at least 32768", [](auto& a) { a.batch_stride_c = 32736; }},
+      {kStride, "batch_stride_c=32784: must be a multiple of 32", [](auto& a) { a.batch_stride_c = 32784; }},
+      {kStride, "batch_stride_sfc=-16: must not be negative", [](auto& a) { a.batch_stride_sfc = -16; }},
+      {kStride, "batch_stride_sfc=2032: must be at least 2048", [](auto& a) { a.batch_stride_sfc = 2032; }},
+      {kStride, "batch_stride_sfc=2056: must be a multiple of 16",
+       [](auto& a) { a.batch_stride_sfc = 2056; }},
+      {kStride, "batch_stride_sfc=140737488355328: 3 problems must take less than 2^48 bytes",
        [](auto& a) { a.batch_stride_sfc = 1LL << 47; }},
-      {status, "batch_stride_d1=-8: must not be negative", [](auto& a) { a.batch_stride_d1 = -8; }},
-      {status, "batch_stride_d2=32760: must be at least 32768", [](auto& a) { a.batch_stride_d2 = 32760; }},
-      {status, "batch_stride_d1=32772: must be a multiple of 8", [](auto& a) { a.batch_stride_d1 = 32772; }},
-      {status, "batch_stride_d2=70368744177664: 3 problems must take less than 2^48 bytes",
+      {kStride, "batch_stride_d1=-8: must not be negative", [](auto& a) { a.batch_stride_d1 = -8; }},
+      {kStride, "batch_stride_d2=32760: must be at least 32768", [](auto& a) { a.batch_stride_d2 = 32760; }},
+      {kStride, "batch_stride_d1=32772: must be a multiple of 8", [](auto& a) { a.batch_stride_d1 = 32772; }},
+      {kStride, "batch_stride_d2=70368744177664: 3 problems must take less than 2^48 bytes",
        [](auto& a) { a.batch_stride_d2 = 1LL << 46; }},
   };
   const std::vector<Change> wide = {
@@ -259,18 +240,17 @@ TEST_CASE("strides from problem to problem of every output", "[host][validate]")
 }
 
 TEST_CASE("strides of vectors and of numbers on the device", "[host][validate]") {
-  const auto status = DUALGEMM_STATUS_INVALID_STRIDE;
   const std::vector<Rule> of_rows = {
-      {status, "batch_stride_a_row_scale=-8: must not be negative",
+      {kStride, "batch_stride_a_row_scale=-8: must not be negative",
        [](auto& a) { a.batch_stride_a_row_scale = -8; }},
-      {status, "batch_stride_c_row_scale=255: must be at least 256, one problem",
+      {kStride, "batch_stride_c_row_scale=255: must be at least 256, one problem",
        [](auto& a) { a.batch_stride_c_row_scale = 255; }},
-      {status, "batch_stride_c_row_scale=1099511627776: must be less than 2^40 bytes",
+      {kStride, "batch_stride_c_row_scale=1099511627776: must be less than 2^40 bytes",
        [](auto& a) { a.batch_stride_c_row_scale = int64_t{1} << 40; }}};
   const std::vector<Rule> of_problems = {
-      {status, "bias_stride=-1: must not be negative", [](auto& a) { a.bias_stride = -1; }},
-      {status, "bias_stride=127: must be at least 128, one problem", [](auto& a) { a.bias_stride = 127; }},
-      {status, "bias_stride=70368744177664: 3 problems must take less than 2^48 bytes",
+      {kStride, "bias_stride=-1: must not be negative", [](auto& a) { a.bias_stride = -1; }},
+      {kStride, "bias_stride=127: must be at least 128, one problem", [](auto& a) { a.bias_stride = 127; }},
+      {kStride, "bias_stride=70368744177664: 3 problems must take less than 2^48 bytes",
        [](auto& a) { a.bias_stride = int64_t{1} << 46; }}};
   for (const dualgemm_args_t& kind : {batch_args(), masked_args()}) {
     check(of_rows, everything(kind));
@@ -283,12 +263,10 @@ TEST_CASE("strides of vectors and of numbers on the device", "[host][validate]")
   dualgemm_args_t many = everything(valid_args());
   many.m = 1, many.n = 32, many.k = 32;
   many.batch = 2147483647;
-  check({{status, "alpha_stride=2147483647: 2147483647 problems must take less than 2^48 bytes",
+  check({{kStride, "alpha_stride=2147483647: 2147483647 problems must take less than 2^48 bytes",
           [](auto& a) { a.alpha_stride = 2147483647; }}},
         many);
 }
-
-namespace {
 
 // A tensor of a launch: what it takes in one problem of everything(), and how it is put at a place.
 struct Part {
@@ -299,7 +277,7 @@ struct Part {
 };
 
 template <auto kMember>
-void put(dualgemm_args_t& args, uintptr_t at) {
+static void put(dualgemm_args_t& args, uintptr_t at) {
   args.*kMember = reinterpret_cast<std::remove_reference_t<decltype(args.*kMember)>>(at);
 }
 
@@ -325,7 +303,7 @@ const std::vector<Part> kRead = {{"a", 0x10000, 16, put<&Args::a>},
                                  {"c_global_scale_dev", 4, 4, put<&Args::c_global_scale_dev>}};
 const Part kGroupRows = {"group_rows", 3 * 4, 4, put<&Args::group_rows>, false};  // MASKED
 
-std::string text_of(const Part& part, uintptr_t at) {
+static std::string text_of(const Part& part, uintptr_t at) {
   std::ostringstream text;
   text << part.name << "=0x" << std::hex << at;
   return text.str();
@@ -333,7 +311,8 @@ std::string text_of(const Part& part, uintptr_t at) {
 
 // Checks that `other` may lie right before and right behind `written`, and nowhere nearer. `first` and
 // `second` are the two in the order in which a refusal names them.
-void check_distance(const dualgemm_args_t& good, const Part& written, const Part& other, bool other_first) {
+static void check_distance(const dualgemm_args_t& good, const Part& written, const Part& other,
+                           bool other_first) {
   constexpr uintptr_t kAt = 0x8'0000'0000;
   const auto bytes_of = [&good](const Part& part) {
     return part.bytes * (part.of_each ? static_cast<uintptr_t>(std::max({good.batch, good.groups, 1})) : 1);
@@ -355,8 +334,6 @@ void check_distance(const dualgemm_args_t& good, const Part& written, const Part
   refused(behind - other.alignment);
 }
 
-}  // namespace
-
 TEST_CASE("no output, nor the workspace, overlaps an input or another output", "[host][validate]") {
   for (const dualgemm_args_t& good :
        {everything(valid_args()), everything(batch_args()), everything(masked_args())})
@@ -375,7 +352,6 @@ TEST_CASE("no output, nor the workspace, overlaps an input or another output", "
 }
 
 TEST_CASE("outputs that lie side by side in the rows of one buffer do not overlap", "[host][validate]") {
-  const auto status = DUALGEMM_STATUS_ALIASING;
   // Rows of 512 bytes hold D1, D2 and C of 256, 128 and 128 bytes: bf16 and, in the second case, fp8.
   const auto place = [](int64_t distance) {
     return [distance](dualgemm_args_t& a) {
@@ -384,33 +360,33 @@ TEST_CASE("outputs that lie side by side in the rows of one buffer do not overla
     };
   };
   check_accepted({place(256), place(-256)}, with_d(valid_args()));
-  check({{status, "overlaps d2=", place(240)}, {status, "overlaps d2=", place(272)}}, with_d(valid_args()));
+  check({{kAliasing, "overlaps d2=", place(240)}, {kAliasing, "overlaps d2=", place(272)}},
+        with_d(valid_args()));
   const auto with_c = [](int64_t distance) {
     return [distance](dualgemm_args_t& a) {
       a.d1 = address(kD1), a.ldd1 = 256, a.c = address(static_cast<uintptr_t>(kD1 + distance)), a.ldc = 512;
     };
   };
   check_accepted({with_c(256), with_c(384), with_c(-128)}, with_d(fp8()));
-  check({{status, "overlaps d1=", with_c(240)}, {status, "overlaps d1=", with_c(400)}}, with_d(fp8()));
+  check({{kAliasing, "overlaps d1=", with_c(240)}, {kAliasing, "overlaps d1=", with_c(400)}}, with_d(fp8()));
 }
 
 TEST_CASE("of the factors of groups with offsets the host knows the first block",
           "[host][validate][grouped]") {
   // A block of SFC has 2 atoms, one of SFA 8. C of 256 rows takes 0x4000 bytes.
-  const auto status = DUALGEMM_STATUS_ALIASING;
   const dualgemm_args_t good = nvfp4(offsets_args());
   check_accepted({[](auto& a) { a.sfc = address(reinterpret_cast<uintptr_t>(a.c) - 0x400); },
                   [](auto& a) { a.sfc = address(reinterpret_cast<uintptr_t>(a.c) + 0x4000); },
                   [](auto& a) { a.sfa = address(reinterpret_cast<uintptr_t>(a.sfc) + 0x400); },
                   [](auto& a) { a.sfc = address(reinterpret_cast<uintptr_t>(a.group_rows) + 16); }},
                  good);
-  check(
-      {{status, "overlaps sfc=", [](auto& a) { a.sfc = address(reinterpret_cast<uintptr_t>(a.c) - 0x3F0); }},
-       {status,
-        "overlaps sfa=", [](auto& a) { a.sfa = address(reinterpret_cast<uintptr_t>(a.sfc) + 0x3F0); }},
-       {status,
-        "overlaps group_rows=", [](auto& a) { a.sfc = address(reinterpret_cast<uintptr_t>(a.group_rows)); }}},
-      good);
+  check({{kAliasing,
+          "overlaps sfc=", [](auto& a) { a.sfc = address(reinterpret_cast<uintptr_t>(a.c) - 0x3F0); }},
+         {kAliasing,
+          "overlaps sfa=", [](auto& a) { a.sfa = address(reinterpret_cast<uintptr_t>(a.sfc) + 0x3F0); }},
+         {kAliasing, "overlaps group_rows=",
+          [](auto& a) { a.sfc = address(reinterpret_cast<uintptr_t>(a.group_rows)); }}},
+        good);
 }
 
 TEST_CASE("alignment of all that an epilogue takes and writes", "[host][validate]") {
