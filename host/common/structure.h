@@ -43,5 +43,9 @@ void write_structure(const Structure& structure, const void* from, void* to);
 // Sets `bytes` bytes of a structure, as many as the caller's has: to its defaults, of which the library knows
 // `size` bytes, the rest to zero, and its size to `bytes`. Without a structure it does nothing.
 void init_structure(void* to, size_t bytes, const void* defaults, size_t size);
+template <class Structure>
+void init_structure(Structure* to, size_t bytes, const Structure& defaults) {
+  init_structure(to, bytes, &defaults, sizeof defaults);
+}
 
 }  // namespace dualgemm

@@ -90,8 +90,7 @@ const char* dualgemm_build_info(void) noexcept {
 }
 
 void dualgemm_args_init_sized(dualgemm_args_t* args, size_t struct_size) noexcept {
-  const dualgemm_args_t& defaults = default_args();
-  init_structure(args, struct_size, &defaults, sizeof defaults);
+  init_structure(args, struct_size, default_args());
 }
 
 void dualgemm_device_init_sized(dualgemm_device_t* device, size_t struct_size) noexcept {
