@@ -1,7 +1,6 @@
 // baseline.cpp -- see baseline.h.
 #include "baseline.h"
 
-#include <algorithm>
 #include <limits>
 #include <map>
 #include <memory>

@@ -1,7 +1,6 @@
 // chain_report.h -- what --chain finds out about each layer, and its table and its rows of a report.
 #pragma once
 
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>

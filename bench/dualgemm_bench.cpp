@@ -8,10 +8,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <optional>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "ablation/tables.h"
 #include "bench/git_hash.h"

@@ -2,7 +2,6 @@
 // each group, whose rows the host has to know.
 #pragma once
 
-#include <memory>
 #include <unordered_map>
 #include <vector>
 

@@ -12,7 +12,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstring>
 #include <vector>
@@ -20,23 +19,11 @@
 #include "bench/heap_calls.h"
 #include "host/include/dualgemm.h"
 #include "support/stub/cuda.h"
+#include "support/stub/problem.h"
 
 namespace {
 
 constexpr int kCallsPerSample = 32, kSamples = 4000;
-
-void* address(uint64_t gigabyte) { return reinterpret_cast<void*>(gigabyte << 30); }
-
-// Returns a problem whose every tensor has gigabytes of its own, which nobody touches.
-dualgemm_args_t problem(int32_t m, int32_t n, int32_t k) {
-  dualgemm_args_t args;
-  dualgemm_args_init(&args);
-  args.m = m, args.n = n, args.k = k;
-  args.a = address(64), args.b1 = address(128), args.b2 = address(192);
-  args.sfa = address(256), args.sfb1 = address(320), args.sfb2 = address(384);
-  args.c = address(448);
-  return args;
-}
 
 dualgemm_args_t batch(int32_t problems, dualgemm_args_t args) {
   args.batch = problems;

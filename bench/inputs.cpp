@@ -5,8 +5,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 #include "budget.h"

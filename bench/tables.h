@@ -2,7 +2,6 @@
 // alone. The heading says which, and of what device.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 

@@ -29,6 +29,13 @@ dualgemm_status_t check_structure(const Structure& structure, const void* pointe
 // what check_structure refuses, and fields that are set but not known.
 dualgemm_status_t read_structure(const Structure& structure, const void* from, void* to);
 
+// The same for the structure that a function takes as `args`; kFirstSize is its first_size.
+template <uint32_t kFirstSize, class Args>
+dualgemm_status_t read_args(const char* type, const char* init, const Args* from, Args* to) {
+  static_assert(sizeof(Args) >= kFirstSize);
+  return read_structure({"args", type, init, kFirstSize, sizeof(Args)}, from, to);
+}
+
 // Fills a structure of the caller's, which has been checked, up to the size that it has. Fields that the
 // library does not know become zero.
 void write_structure(const Structure& structure, const void* from, void* to);
@@ -36,5 +43,9 @@ void write_structure(const Structure& structure, const void* from, void* to);
 // Sets `bytes` bytes of a structure, as many as the caller's has: to its defaults, of which the library knows
 // `size` bytes, the rest to zero, and its size to `bytes`. Without a structure it does nothing.
 void init_structure(void* to, size_t bytes, const void* defaults, size_t size);
+template <class Structure>
+void init_structure(Structure* to, size_t bytes, const Structure& defaults) {
+  init_structure(to, bytes, &defaults, sizeof defaults);
+}
 
 }  // namespace dualgemm

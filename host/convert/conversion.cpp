@@ -220,11 +220,9 @@ dualgemm_quantize_args_t default_quantize_args() {
 }
 
 dualgemm_status_t validate(const dualgemm_sf_args_t* user_args, bool to_atoms, FactorConversion* out) {
-  constexpr Structure kStructure = {"args", "dualgemm_sf_args_t", "dualgemm_sf_args_init", 80,
-                                    sizeof(dualgemm_sf_args_t)};
-  static_assert(kStructure.size >= kStructure.first_size);
   dualgemm_sf_args_t& args = out->args = default_sf_args();
-  if (auto status = read_structure(kStructure, user_args, &args)) return status;
+  if (auto status = read_args<80>("dualgemm_sf_args_t", "dualgemm_sf_args_init", user_args, &args))
+    return status;
   if (auto status = check_flags(args)) return status;
   if (auto status = check_range("reserved0", args.reserved0, 0)) return status;
   if (auto status = check_counts(args)) return status;
@@ -262,11 +260,10 @@ dualgemm_status_t validate(const dualgemm_sf_args_t* user_args, bool to_atoms, F
 }
 
 dualgemm_status_t validate(const dualgemm_quantize_args_t* user_args, Quantization* out) {
-  constexpr Structure kStructure = {"args", "dualgemm_quantize_args_t", "dualgemm_quantize_args_init", 152,
-                                    sizeof(dualgemm_quantize_args_t)};
-  static_assert(kStructure.size >= kStructure.first_size);
   dualgemm_quantize_args_t& args = out->args = default_quantize_args();
-  if (auto status = read_structure(kStructure, user_args, &args)) return status;
+  if (auto status =
+          read_args<152>("dualgemm_quantize_args_t", "dualgemm_quantize_args_init", user_args, &args))
+    return status;
   if (auto status = check_flags(args)) return status;
   if (auto status = check_range("x_dtype", args.x_dtype, DUALGEMM_DTYPE_FP32)) return status;
   if (auto status = check_range("reserved0", args.reserved0, 0)) return status;

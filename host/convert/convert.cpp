@@ -123,13 +123,11 @@ dualgemm_status_t load_conversions() {
 using namespace dualgemm;
 
 void dualgemm_sf_args_init_sized(dualgemm_sf_args_t* args, size_t struct_size) noexcept {
-  const dualgemm_sf_args_t defaults = default_sf_args();
-  init_structure(args, struct_size, &defaults, sizeof defaults);
+  init_structure(args, struct_size, default_sf_args());
 }
 
 void dualgemm_quantize_args_init_sized(dualgemm_quantize_args_t* args, size_t struct_size) noexcept {
-  const dualgemm_quantize_args_t defaults = default_quantize_args();
-  init_structure(args, struct_size, &defaults, sizeof defaults);
+  init_structure(args, struct_size, default_quantize_args());
 }
 
 dualgemm_status_t dualgemm_sf_swizzle(const dualgemm_sf_args_t* args, dualgemm_stream_t stream) noexcept {

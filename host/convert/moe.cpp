@@ -83,11 +83,10 @@ dualgemm_moe_combine_args_t default_moe_combine_args() {
 }
 
 dualgemm_status_t validate(const dualgemm_moe_permute_args_t* user_args, Permutation* out) {
-  constexpr Structure kStructure = {"args", "dualgemm_moe_permute_args_t", "dualgemm_moe_permute_args_init",
-                                    72, sizeof(dualgemm_moe_permute_args_t)};
-  static_assert(kStructure.size >= kStructure.first_size);
   dualgemm_moe_permute_args_t& args = out->args = default_moe_permute_args();
-  if (auto status = read_structure(kStructure, user_args, &args)) return status;
+  if (auto status =
+          read_args<72>("dualgemm_moe_permute_args_t", "dualgemm_moe_permute_args_init", user_args, &args))
+    return status;
   if (auto status = check_pdl_flag(args.flags)) return status;
   if (args.experts < 1 || args.experts > DUALGEMM_MAX_GROUPS)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "experts=%" PRId32 ": must be in [1, %d]", args.experts,
@@ -108,11 +107,10 @@ dualgemm_status_t validate(const dualgemm_moe_permute_args_t* user_args, Permuta
 }
 
 dualgemm_status_t validate(const dualgemm_moe_gather_args_t* user_args, Gathering* out) {
-  constexpr Structure kStructure = {"args", "dualgemm_moe_gather_args_t", "dualgemm_moe_gather_args_init", 64,
-                                    sizeof(dualgemm_moe_gather_args_t)};
-  static_assert(kStructure.size >= kStructure.first_size);
   dualgemm_moe_gather_args_t& args = out->args = default_moe_gather_args();
-  if (auto status = read_structure(kStructure, user_args, &args)) return status;
+  if (auto status =
+          read_args<64>("dualgemm_moe_gather_args_t", "dualgemm_moe_gather_args_init", user_args, &args))
+    return status;
   if (auto status = check_pdl_flag(args.flags)) return status;
   if (auto status = check_range("x_dtype", args.x_dtype, DUALGEMM_DTYPE_FP16)) return status;
   if (auto status = check_count("rows", args.rows)) return status;
@@ -136,11 +134,10 @@ dualgemm_status_t validate(const dualgemm_moe_gather_args_t* user_args, Gatherin
 }
 
 dualgemm_status_t validate(const dualgemm_moe_combine_args_t* user_args, Combination* out) {
-  constexpr Structure kStructure = {"args", "dualgemm_moe_combine_args_t", "dualgemm_moe_combine_args_init",
-                                    88, sizeof(dualgemm_moe_combine_args_t)};
-  static_assert(kStructure.size >= kStructure.first_size);
   dualgemm_moe_combine_args_t& args = out->args = default_moe_combine_args();
-  if (auto status = read_structure(kStructure, user_args, &args)) return status;
+  if (auto status =
+          read_args<88>("dualgemm_moe_combine_args_t", "dualgemm_moe_combine_args_init", user_args, &args))
+    return status;
   if (auto status = check_pdl_flag(args.flags)) return status;
   if (auto status = check_range("c_dtype", args.c_dtype, DUALGEMM_DTYPE_FP32)) return status;
   if (auto status = check_range("out_dtype", args.out_dtype, DUALGEMM_DTYPE_FP32)) return status;

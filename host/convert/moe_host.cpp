@@ -55,31 +55,26 @@ void combine(const Combination& combination) {
     }
 }
 
+template <class Checked, class Args>
+dualgemm_status_t on_host(const Args* args, void (*run)(const Checked&)) {
+  clear_last_error();
+  Checked checked;
+  if (auto status = validate(args, &checked)) return status;
+  if (!checked.empty) run(checked);
+  return DUALGEMM_STATUS_SUCCESS;
+}
+
 }  // namespace
 }  // namespace dualgemm
 
 using namespace dualgemm;
 
 dualgemm_status_t dualgemm_moe_permute_host(const dualgemm_moe_permute_args_t* args) noexcept {
-  clear_last_error();
-  Permutation permutation;
-  if (auto status = validate(args, &permutation)) return status;
-  if (!permutation.empty) permute(permutation);
-  return DUALGEMM_STATUS_SUCCESS;
+  return on_host(args, permute);
 }
-
 dualgemm_status_t dualgemm_moe_gather_host(const dualgemm_moe_gather_args_t* args) noexcept {
-  clear_last_error();
-  Gathering gathering;
-  if (auto status = validate(args, &gathering)) return status;
-  if (!gathering.empty) gather(gathering);
-  return DUALGEMM_STATUS_SUCCESS;
+  return on_host(args, gather);
 }
-
 dualgemm_status_t dualgemm_moe_combine_host(const dualgemm_moe_combine_args_t* args) noexcept {
-  clear_last_error();
-  Combination combination;
-  if (auto status = validate(args, &combination)) return status;
-  if (!combination.empty) combine(combination);
-  return DUALGEMM_STATUS_SUCCESS;
+  return on_host(args, combine);
 }

@@ -62,18 +62,15 @@ dualgemm_status_t combine(const dualgemm_moe_combine_args_t* user_args, cudaStre
 using namespace dualgemm;
 
 void dualgemm_moe_permute_args_init_sized(dualgemm_moe_permute_args_t* args, size_t struct_size) noexcept {
-  const dualgemm_moe_permute_args_t defaults = default_moe_permute_args();
-  init_structure(args, struct_size, &defaults, sizeof defaults);
+  init_structure(args, struct_size, default_moe_permute_args());
 }
 
 void dualgemm_moe_gather_args_init_sized(dualgemm_moe_gather_args_t* args, size_t struct_size) noexcept {
-  const dualgemm_moe_gather_args_t defaults = default_moe_gather_args();
-  init_structure(args, struct_size, &defaults, sizeof defaults);
+  init_structure(args, struct_size, default_moe_gather_args());
 }
 
 void dualgemm_moe_combine_args_init_sized(dualgemm_moe_combine_args_t* args, size_t struct_size) noexcept {
-  const dualgemm_moe_combine_args_t defaults = default_moe_combine_args();
-  init_structure(args, struct_size, &defaults, sizeof defaults);
+  init_structure(args, struct_size, default_moe_combine_args());
 }
 
 dualgemm_status_t dualgemm_moe_permute(const dualgemm_moe_permute_args_t* args,

@@ -56,6 +56,13 @@ size_t usable_workspace(Problem problem) {
   return chosen && index >= 0 ? workspace_bytes(problem, instance(index).plan) : 0;
 }
 
+// Chooses an instance for the current device, and looks up the pointers there.
+dualgemm_status_t ask_current_device(const Problem& problem, dualgemm_device_t* device, int32_t* index) {
+  if (auto status = query_current_device(device)) return status;
+  if (auto status = choose(problem, *device, index)) return status;
+  return look_up_pointers(problem, *device);
+}
+
 dualgemm_status_t launch(const dualgemm_args_t* user_args, cudaStream_t stream) {
   Problem problem;
   if (auto status = validate(user_args, &problem)) return status;
@@ -63,10 +70,8 @@ dualgemm_status_t launch(const dualgemm_args_t* user_args, cudaStream_t stream) 
 
   const CudaErrorScope errors;
   dualgemm_device_t device;
-  if (auto status = query_current_device(&device)) return status;
   int32_t index;
-  if (auto status = choose(problem, device, &index)) return status;
-  if (auto status = look_up_pointers(problem, device)) return status;
+  if (auto status = ask_current_device(problem, &device, &index)) return status;
   if (index < 0) return launch_zero_fill(problem, stream);
   if (auto status = load_once(device, index)) return status;
   return launch_instance(problem, instance(index), device, stream);
@@ -85,8 +90,7 @@ const char* dualgemm_build_info(void) noexcept {
 }
 
 void dualgemm_args_init_sized(dualgemm_args_t* args, size_t struct_size) noexcept {
-  const dualgemm_args_t& defaults = default_args();
-  init_structure(args, struct_size, &defaults, sizeof defaults);
+  init_structure(args, struct_size, default_args());
 }
 
 void dualgemm_device_init_sized(dualgemm_device_t* device, size_t struct_size) noexcept {
@@ -170,10 +174,8 @@ dualgemm_status_t dualgemm_can_implement(const dualgemm_args_t* args) noexcept {
   if (problem.empty) return DUALGEMM_STATUS_SUCCESS;
   const CudaErrorScope errors;
   dualgemm_device_t device;
-  if (auto status = query_current_device(&device)) return status;
   int32_t index;
-  if (auto status = choose(problem, device, &index)) return status;
-  return look_up_pointers(problem, device);
+  return ask_current_device(problem, &device, &index);
 }
 
 dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* args,

@@ -77,31 +77,29 @@ dualgemm_status_t encode_map(EncodeTiled encode, const MapShape& shape, CUtensor
 
 cuuint64_t u64(int64_t value) { return static_cast<cuuint64_t>(value); }
 
+// Rows of `columns` units of this type, 128-byte swizzled.
+MapShape rows_map(const Tensor& t, CUtensorMapDataType type, uint64_t columns, const Box& box) {
+  return {t.name,
+          type,
+          CU_TENSOR_MAP_SWIZZLE_128B,
+          t.base,
+          3,
+          {columns, u64(t.most_rows), u64(t.problems)},
+          {u64(t.bytes(t.pitch)), u64(t.bytes(t.stride))},
+          box};
+}
+
 // Operands are packed E2M1 as bytes, two elements each. A box row is 128 bytes, the K of a k-tile, and is
 // stored 128-byte swizzled, the layout the matrix descriptors of the mma expect. Bytes serve as well as the
 // packed 4-bit type (16U4_ALIGN8B), which would count the same box in elements; its relative 16U4_ALIGN16B
 // leaves gaps.
 MapShape operand_map(const Tensor& t, const Box& box) {
-  return {t.name,
-          CU_TENSOR_MAP_DATA_TYPE_UINT8,
-          CU_TENSOR_MAP_SWIZZLE_128B,
-          t.base,
-          3,
-          {u64(t.bytes(t.row_elements)), u64(t.most_rows), u64(t.problems)},
-          {u64(t.bytes(t.pitch)), u64(t.bytes(t.stride))},
-          box};
+  return rows_map(t, CU_TENSOR_MAP_DATA_TYPE_UINT8, u64(t.bytes(t.row_elements)), box);
 }
 
 // An A of 16 bits comes in panels: a box row is 64 elements, 128 bytes, as long as a row of the swizzle.
 MapShape sixteen_bit_map(const Tensor& t, const Box& box) {
-  return {t.name,
-          CU_TENSOR_MAP_DATA_TYPE_UINT16,
-          CU_TENSOR_MAP_SWIZZLE_128B,
-          t.base,
-          3,
-          {u64(t.row_elements), u64(t.most_rows), u64(t.problems)},
-          {u64(t.bytes(t.pitch)), u64(t.bytes(t.stride))},
-          box};
+  return rows_map(t, CU_TENSOR_MAP_DATA_TYPE_UINT16, u64(t.row_elements), box);
 }
 
 MapShape scales_map(const Tensor& t, const Box& box) {

@@ -57,36 +57,21 @@ void convert(const Args* args, bool bad_stream, Call call) {
           "%u CTAs", last.grid.x);
 }
 
+template <class Args, class Call>
+void convert_some(Bytes& bytes, Args (*some)(Bytes&), Call call) {
+  const bool bad_stream = bytes.one_in(16);
+  const Claimed<Args> claim(bytes, some(bytes));
+  convert(claim.get(), bad_stream, call);
+}
+
 }  // namespace
 
 void move_factors(Bytes& bytes) {
-  const bool bad_stream = bytes.one_in(16), swizzle = bytes.one_in(2);
-  const Claimed<dualgemm_sf_args_t> claim(bytes, some_factors(bytes));
-  convert(claim.get(), bad_stream, swizzle ? dualgemm_sf_swizzle : dualgemm_sf_unswizzle);
+  convert_some(bytes, some_factors, bytes.one_in(2) ? dualgemm_sf_swizzle : dualgemm_sf_unswizzle);
 }
-
-void quantize(Bytes& bytes) {
-  const bool bad_stream = bytes.one_in(16);
-  const Claimed<dualgemm_quantize_args_t> claim(bytes, some_quantization(bytes));
-  convert(claim.get(), bad_stream, dualgemm_quantize);
-}
-
-void permute_experts(Bytes& bytes) {
-  const bool bad_stream = bytes.one_in(16);
-  const Claimed<dualgemm_moe_permute_args_t> claim(bytes, some_permutation(bytes));
-  convert(claim.get(), bad_stream, dualgemm_moe_permute);
-}
-
-void gather_experts(Bytes& bytes) {
-  const bool bad_stream = bytes.one_in(16);
-  const Claimed<dualgemm_moe_gather_args_t> claim(bytes, some_gathering(bytes));
-  convert(claim.get(), bad_stream, dualgemm_moe_gather);
-}
-
-void combine_experts(Bytes& bytes) {
-  const bool bad_stream = bytes.one_in(16);
-  const Claimed<dualgemm_moe_combine_args_t> claim(bytes, some_combination(bytes));
-  convert(claim.get(), bad_stream, dualgemm_moe_combine);
-}
+void quantize(Bytes& bytes) { convert_some(bytes, some_quantization, dualgemm_quantize); }
+void permute_experts(Bytes& bytes) { convert_some(bytes, some_permutation, dualgemm_moe_permute); }
+void gather_experts(Bytes& bytes) { convert_some(bytes, some_gathering, dualgemm_moe_gather); }
+void combine_experts(Bytes& bytes) { convert_some(bytes, some_combination, dualgemm_moe_combine); }
 
 }  // namespace dualgemm_fuzz

@@ -8,12 +8,11 @@
 #include <limits>
 
 namespace dualgemm_fuzz {
-namespace {
 
-int64_t wrapped(uint64_t value) { return static_cast<int64_t>(value); }
+static int64_t wrapped(uint64_t value) { return static_cast<int64_t>(value); }
 
 // Another address of the structure is near, or the ends of what an address can be.
-uint64_t notable_address(Bytes& bytes, Fields fields, const char* structure, uint64_t now) {
+static uint64_t notable_address(Bytes& bytes, Fields fields, const char* structure, uint64_t now) {
   const Field& other = fields[static_cast<size_t>(bytes.below(static_cast<int32_t>(fields.size())))];
   uint64_t there = now;
   if (other.kind == Kind::kPointer) std::memcpy(&there, structure + other.offset, sizeof there);
@@ -29,18 +28,18 @@ uint64_t notable_address(Bytes& bytes, Fields fields, const char* structure, uin
 }
 
 template <class Number>
-Number load(const char* from) {
+static Number load(const char* from) {
   Number number;
   std::memcpy(&number, from, sizeof number);
   return number;
 }
 
 template <class Number>
-void store(char* to, Number number) {
+static void store(char* to, Number number) {
   std::memcpy(to, &number, sizeof number);
 }
 
-void change(Bytes& bytes, Fields fields, const Field& field, char* structure) {
+static void change(Bytes& bytes, Fields fields, const Field& field, char* structure) {
   char* const at = structure + field.offset;
   switch (field.kind) {
     case Kind::kInt32:
@@ -53,7 +52,7 @@ void change(Bytes& bytes, Fields fields, const Field& field, char* structure) {
   }
 }
 
-std::string value_text(const Field& field, const char* at) {
+static std::string value_text(const Field& field, const char* at) {
   char text[64] = "";
   switch (field.kind) {
     case Kind::kInt32: std::snprintf(text, sizeof text, "%" PRId32, load<int32_t>(at)); break;
@@ -73,11 +72,9 @@ std::string value_text(const Field& field, const char* at) {
   return text;
 }
 
-bool is_zero(const Field& field, const char* at) {
+static bool is_zero(const Field& field, const char* at) {
   return std::all_of(at, at + field.size, [](char byte) { return byte == 0; });
 }
-
-}  // namespace
 
 int64_t notable_integer(Bytes& bytes, int64_t now) {
   const auto near = static_cast<uint64_t>(bytes.one_of({0, -1, 1}));

@@ -12,14 +12,13 @@
 #include "kernel/instance.h"
 
 namespace dualgemm_fuzz {
-namespace {
 
 using Claim = Claimed<dualgemm_args_t>;
 
 constexpr int32_t kUntouched = -77;
 
 // Returns the structure as the library reads it: that of an older program is shorter.
-dualgemm_args_t whole(const dualgemm_args_t* args) {
+static dualgemm_args_t whole(const dualgemm_args_t* args) {
   dualgemm_args_t all;
   dualgemm_args_init(&all);
   std::memcpy(&all, args, std::clamp<size_t>(args->struct_size, sizeof args->struct_size, sizeof all));
@@ -27,14 +26,15 @@ dualgemm_args_t whole(const dualgemm_args_t* args) {
 }
 
 // A refusal of these arguments, which may be NULL, names one of them.
-void require_argument(const Answer& answer, const dualgemm_args_t* args, const dualgemm_device_t* device) {
+static void require_argument(const Answer& answer, const dualgemm_args_t* args,
+                             const dualgemm_device_t* device) {
   if (!args) return require_named(answer, fields_of(dualgemm_args_t{}), nullptr, device);
   const dualgemm_args_t all = whole(args);
   require_named(answer, fields_of(all), &all, device);
 }
 
 // Asks both questions about a device that is described; they agree. The id is 0 where there is none.
-Answer ask_about(const dualgemm_args_t* args, const dualgemm_device_t& described, int32_t* id) {
+static Answer ask_about(const dualgemm_args_t* args, const dualgemm_device_t& described, int32_t* id) {
   std::vector<char> block(std::clamp<size_t>(described.struct_size, sizeof described.struct_size, 4096));
   std::memcpy(block.data(), &described, std::min(block.size(), sizeof described));
   const auto* const device = reinterpret_cast<const dualgemm_device_t*>(block.data());
@@ -49,7 +49,7 @@ Answer ask_about(const dualgemm_args_t* args, const dualgemm_device_t& described
 }
 
 // What asks about no device is refused for the arguments alone, and then everybody refuses it.
-void require_workspace(const dualgemm_args_t* args, const Answer& answer) {
+static void require_workspace(const dualgemm_args_t* args, const Answer& answer) {
   size_t size = 77;
   const Answer workspace = steady_answer([&] { return dualgemm_workspace_size(args, &size); });
   require(workspace.good() ? size != 77 : size == 77, "workspace_size gives %zu", size);
@@ -58,7 +58,7 @@ void require_workspace(const dualgemm_args_t* args, const Answer& answer) {
 }
 
 // The grid keeps to the instance and to what the caller allows.
-void require_grid(const dualgemm_args_t& args, const dualgemm_device_t& device, int32_t id) {
+static void require_grid(const dualgemm_args_t& args, const dualgemm_device_t& device, int32_t id) {
   dualgemm_instance_info_t info = blank_info();
   require(answer_of(dualgemm_instance_info(id, &info)).good(), "instance %d is not known", id);
   const dualgemm_test::StubWork& work = dualgemm_test::stub_work();
@@ -78,7 +78,7 @@ void require_grid(const dualgemm_args_t& args, const dualgemm_device_t& device, 
 }
 
 // Does the launch have a pointer to memory that the driver does not know? Without K inputs are not looked at.
-bool has_unknown_memory(const dualgemm_args_t& args) {
+static bool has_unknown_memory(const dualgemm_args_t& args) {
   const auto unknown = [](const void* at) {
     return reinterpret_cast<uintptr_t>(at) >= dualgemm_test::kStubMemoryEnd;
   };
@@ -103,7 +103,7 @@ bool has_unknown_memory(const dualgemm_args_t& args) {
 
 // The question about the current device has the answer of the one about a device that is described alike, but
 // that CHECK_POINTERS asks the driver for once, about memory.
-Answer ask_current(const dualgemm_args_t* args, const Answer& described) {
+static Answer ask_current(const dualgemm_args_t* args, const Answer& described) {
   const Answer answer = steady_answer([&] { return dualgemm_can_implement(args); });
   const bool asks =
       described.good() && args->m > 0 && args->n > 0 && (args->flags & DUALGEMM_FLAG_CHECK_POINTERS) != 0;
@@ -119,8 +119,8 @@ Answer ask_current(const dualgemm_args_t* args, const Answer& described) {
   return answer;
 }
 
-void launch(const dualgemm_args_t* args, const dualgemm_device_t& device, const Answer& announced, int32_t id,
-            bool bad_stream) {
+static void launch(const dualgemm_args_t* args, const dualgemm_device_t& device, const Answer& announced,
+                   int32_t id, bool bad_stream) {
   const cudaStream_t stream = bad_stream ? dualgemm_test::stub_bad_stream() : nullptr;
   const Work work;
   const Answer answer = answer_of(dualgemm_launch_ex(args, stream));
@@ -145,7 +145,7 @@ void launch(const dualgemm_args_t* args, const dualgemm_device_t& device, const 
 }
 
 // To ask for the instance that the library chooses changes nothing.
-void ask_for_chosen(dualgemm_args_t args, const dualgemm_device_t& device, int32_t id) {
+static void ask_for_chosen(dualgemm_args_t args, const dualgemm_device_t& device, int32_t id) {
   args.struct_size = sizeof args;
   args.instance_id = id;
   int32_t again;
@@ -154,7 +154,7 @@ void ask_for_chosen(dualgemm_args_t args, const dualgemm_device_t& device, int32
           answer.text.c_str());
 }
 
-void ask_about_another(Bytes& bytes, const dualgemm_args_t* args) {
+static void ask_about_another(Bytes& bytes, const dualgemm_args_t* args) {
   const dualgemm_device_t device = some_device(bytes);
   int32_t id;
   const Answer answer = ask_about(args, device, &id);
@@ -164,7 +164,7 @@ void ask_about_another(Bytes& bytes, const dualgemm_args_t* args) {
 }
 
 // Who has no device to ask about, or no room for the answer, is told so once the arguments are right.
-void ask_with_null(const dualgemm_args_t* args, const dualgemm_device_t& device, bool legal) {
+static void ask_with_null(const dualgemm_args_t* args, const dualgemm_device_t& device, bool legal) {
   int32_t id = kUntouched;
   const Answer answers[] = {answer_of(dualgemm_can_implement_on(args, nullptr)),
                             answer_of(dualgemm_select_instance(args, nullptr, &id)),
@@ -174,8 +174,6 @@ void ask_with_null(const dualgemm_args_t* args, const dualgemm_device_t& device,
   for (const Answer& answer : answers)
     require(legal ? answer.status == DUALGEMM_STATUS_NULL_POINTER : !answer.good(), "NULL is taken");
 }
-
-}  // namespace
 
 void ask_and_launch(Bytes& bytes) {
   const bool bad_stream = bytes.one_in(16);

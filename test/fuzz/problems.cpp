@@ -5,22 +5,19 @@
 #include "fuzz/answer.h"
 
 namespace dualgemm_fuzz {
-namespace {
 
 template <class Pointer>
-void give(Bytes& bytes, uint64_t number, Pointer* pointer) {
+static void give(Bytes& bytes, uint64_t number, Pointer* pointer) {
   if (bytes.one_in(4)) *pointer = static_cast<Pointer>(far_address(number));
 }
 
 // Changes fields, or now and then all bytes.
 template <class Structure>
-void spoil_some(Bytes& bytes, Structure* structure) {
+static void spoil_some(Bytes& bytes, Structure* structure) {
   if (bytes.one_in(16)) bytes.copy(structure, sizeof *structure);
   if (bytes.one_in(2)) structure->struct_size = sizeof *structure;
   spoil(bytes, structure);
 }
-
-}  // namespace
 
 void* far_address(uint64_t number) { return reinterpret_cast<void*>((number + 1) << 40); }
 

@@ -2,15 +2,13 @@
 // devices.
 
 #include "fuzz/answer.h"
-#include "fuzz/block.h"
 #include "fuzz/problems.h"
 #include "fuzz/targets.h"
 
 namespace dualgemm_fuzz {
-namespace {
 
 // The drawing of the manual, as formulas.
-void offsets(Bytes& bytes) {
+static void offsets(Bytes& bytes) {
   const auto number = [&bytes](int32_t now) {
     return bytes.one_in(2) ? bytes.below(500) : static_cast<int32_t>(notable_integer(bytes, now));
   };
@@ -27,7 +25,7 @@ void offsets(Bytes& bytes) {
           k, row, block, static_cast<long long>(expected));
 }
 
-void names(Bytes& bytes) {
+static void names(Bytes& bytes) {
   const auto status = static_cast<dualgemm_status_t>(bytes.raw<int32_t>() >> bytes.below(32));
   require(*dualgemm_status_name(status) != '\0' && *dualgemm_status_string(status) != '\0',
           "a status without a name");
@@ -36,7 +34,7 @@ void names(Bytes& bytes) {
 
 // A caller of any release has a structure of another size; all of it is set, and nothing behind.
 template <class Args>
-void defaults(Bytes& bytes, void (*init)(Args*, size_t)) {
+static void defaults(Bytes& bytes, void (*init)(Args*, size_t)) {
   init(nullptr, bytes.below(1000));
   Args full;
   init(&full, sizeof full);
@@ -50,7 +48,7 @@ void defaults(Bytes& bytes, void (*init)(Args*, size_t)) {
   require(now == expected, "defaults of %zu bytes", size);
 }
 
-void instances(Bytes& bytes) {
+static void instances(Bytes& bytes) {
   const int32_t id = bytes.one_in(2) ? bytes.below(100) : bytes.raw<int32_t>();
   dualgemm_instance_info_t info = blank_info();
   info.name = "untouched";
@@ -64,7 +62,7 @@ void instances(Bytes& bytes) {
 }
 
 // Any number of devices are there; the library knows the first 64.
-void devices(Bytes& bytes) {
+static void devices(Bytes& bytes) {
   const int32_t ordinal = bytes.below(80);
   cudaSetDevice(ordinal);
   dualgemm_device_t device = blank_device();
@@ -77,8 +75,6 @@ void devices(Bytes& bytes) {
   require(!answer_of(dualgemm_current_device(nullptr)).good(), "a device into NULL");
   cudaSetDevice(0);
 }
-
-}  // namespace
 
 void look_up(Bytes& bytes) {
   switch (bytes.below(11)) {

@@ -4,24 +4,22 @@
 // gives the same bytes twice.
 
 #include "fuzz/answer.h"
-#include "fuzz/block.h"
 #include "fuzz/extents.h"
 #include "fuzz/memory.h"
 #include "fuzz/problems.h"
 #include "fuzz/targets.h"
 
 namespace dualgemm_fuzz {
-namespace {
 
 // Changes what is no address.
 template <class Args>
-void spoil_numbers(Bytes& bytes, Args* args) {
+static void spoil_numbers(Bytes& bytes, Args* args) {
   if (bytes.one_in(2)) spoil(bytes, args, false);
   args->struct_size = sizeof *args;
 }
 
 template <class Args, class Device, class Host>
-void run_twin(const Args& args, Memory* memory, Device device, Host host) {
+static void run_twin(const Args& args, Memory* memory, Device device, Host host) {
   const Answer expected = answer_of(device(&args, nullptr));
   if (expected.good() && !memory->fits()) return;
   require_same(expected, answer_of(host(&args)), "the function for the device and its twin");
@@ -32,8 +30,6 @@ void run_twin(const Args& args, Memory* memory, Device device, Host host) {
   require_same(expected, answer_of(host(&args)), "the same call again");
   require(first == memory->contents(), "the same call writes something else");
 }
-
-}  // namespace
 
 void move_factors_on_host(Bytes& bytes) {
   const bool swizzle = bytes.one_in(2);

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstring>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,5 @@
 // batch_test.cpp -- several problems of one shape in one launch: each gets the bits of a launch of its own,
 // wherever the strides put it, and nothing of its neighbours.
-#include <string>
 
 #include "support/catch.hpp"
 #include "support/compare.h"

@@ -3,7 +3,6 @@
 // factors and the rows of groups are what the replay finds on the device. Each replay has the bits of an
 // ordinary launch on the same data, and those are within the bound of the reference.
 #include <algorithm>
-#include <string>
 #include <vector>
 
 #include "kernel/extras.h"
@@ -28,28 +27,6 @@ struct Written {
   explicit Written(const DeviceSet& device)
       : c(device.download()), d1(device.download_d(0)), d2(device.download_d(1)), amax(device.amax()) {}
   bool operator==(const Written&) const = default;
-};
-
-class Replayed {
- public:
-  Replayed(const DeviceSet& device) {
-    check_cuda(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
-    device.launch(stream_.get());
-    check_cuda(cudaStreamEndCapture(stream_.get(), &graph_), "cudaStreamEndCapture");
-    check_cuda(cudaGraphInstantiate(&executable_, graph_, 0), "cudaGraphInstantiate");
-  }
-  ~Replayed() {
-    cudaGraphExecDestroy(executable_);
-    cudaGraphDestroy(graph_);
-  }
-  Replayed(const Replayed&) = delete;
-  Replayed& operator=(const Replayed&) = delete;
-  void replay() const { check_cuda(cudaGraphLaunch(executable_, stream_.get()), "cudaGraphLaunch"); }
-
- private:
-  Stream stream_;
-  cudaGraph_t graph_ = nullptr;
-  cudaGraphExec_t executable_ = nullptr;
 };
 
 ProblemSet counted_groups(Rng& rng, uint64_t seed) {
@@ -128,7 +105,7 @@ void check_replays(dualgemm_group_mode_t mode, dualgemm_dtype_t dtype) {
   check_launch(sets[0], options);
   check_launch(sets[1], options);
 
-  const Replayed captured(device);
+  const Captured captured([&](cudaStream_t stream) { device.launch(stream); });
   for (int i = 0; i < (thorough() ? kReplays : kFewReplays); ++i) {
     const auto of = static_cast<size_t>(i / kDataSets * 2 + 3) * static_cast<size_t>(i) % kDataSets;
     INFO("replay " << i << ", data " << of);

@@ -4,7 +4,6 @@
 // at full size, and of each shape the instance that the library chooses, at the whole K, on the rows and
 // columns of few tiles. The others at full size are tagged [.full], which `make cube` runs.
 #include <algorithm>
-#include <string>
 
 #include "support/catch.hpp"
 #include "support/compare.h"

@@ -131,19 +131,12 @@ TEST_CASE("launches after cudaDeviceReset compute as before it, captured ones as
     INFO("round " << round);
     {
       DeviceProblem on(p, {});
-      const Stream stream;
       if (captured) {
-        cudaGraph_t graph = nullptr;
-        cudaGraphExec_t executable = nullptr;
-        check_cuda(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal), "capture");
-        on.launch(stream.get());
-        check_cuda(cudaStreamEndCapture(stream.get(), &graph), "capture");
-        check_cuda(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
-        check_cuda(cudaGraphLaunch(executable, stream.get()), "cudaGraphLaunch");
+        const Captured graph([&](cudaStream_t stream) { on.launch(stream); });
+        graph.replay();
         CHECK(mismatches(on.download(), p) == 0);
-        cudaGraphExecDestroy(executable);
-        cudaGraphDestroy(graph);
       } else {
+        const Stream stream;
         on.launch(stream.get());
         CHECK(mismatches(on.download(), p) == 0);
       }

@@ -322,13 +322,7 @@ TEST_CASE("a launch is captured into a graph and replays with the data it then f
   LaunchOptions options;
   options.alphas_on_device = true;
   DeviceProblem device(first, options);
-  const Stream stream;
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
-  check_cuda(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
-  device.launch(stream.get());
-  check_cuda(cudaStreamEndCapture(stream.get(), &graph), "cudaStreamEndCapture");
-  check_cuda(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  const Captured graph([&](cudaStream_t stream) { device.launch(stream); });
 
   // The launch was captured, not run: C is still all poison.
   const Output before = device.download();
@@ -336,14 +330,11 @@ TEST_CASE("a launch is captured into a graph and replays with the data it then f
   for (const Problem* p : {&first, &second}) {
     device.upload(*p);
     device.poison();
-    check_cuda(cudaGraphLaunch(executable, stream.get()), "cudaGraphLaunch");
-    check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+    graph.replay();
     const Comparison result = compared(device.download(), *p);
     INFO(result.first);
     CHECK(result.mismatches == 0);
   }
-  check_cuda(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
-  check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
 }
 
 TEST_CASE("launches on one stream run in order, and launches on two in none", "[kernel][simulated]") {

@@ -1,7 +1,6 @@
 // edge_test.cpp -- every instance on shapes around the edges of its tiles and rings, with every checker of
 // the simulator watching: right results, nothing found, and every mbarrier certified to behave the same in
 // every schedule. A general instance is asked for everything that it computes.
-#include <string>
 
 #include "kernel/extras.h"
 #include "kernel/judged.h"

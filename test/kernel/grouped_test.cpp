@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "support/rng.h"
+#include "support/stream.h"
 #include "support/thorough.h"
 
 using namespace dualgemm_test;
@@ -279,25 +280,15 @@ TEST_CASE("a captured launch takes the sizes that it finds on the device at ever
         options.any_division = true;
         DeviceSet device(set_of(sizes[0], 100), options);
         device.launch(nullptr);  // the capture finds the kernel loaded
-        cudaStream_t stream = nullptr;
-        cudaGraph_t graph = nullptr;
-        cudaGraphExec_t executable = nullptr;
-        check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-        check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
-        device.launch(stream);
-        check_cuda(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
-        check_cuda(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+        const Captured graph([&](cudaStream_t stream) { device.launch(stream); });
         for (size_t i = 0; i < sizes.size(); ++i) {
           INFO("replay " << i << ": " << text(sizes[i]));
           const ProblemSet set = set_of(sizes[i], 100 + i);
           device.upload(set);
           device.poison();
-          check_cuda(cudaGraphLaunch(executable, stream), "cudaGraphLaunch");
+          graph.replay();
           check_values(set, device.download());
         }
-        check_cuda(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
-        check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
-        check_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy");
       }
     }
   }

@@ -5,7 +5,6 @@
 // The numbers are those of each model's config.json as its publisher or those who serve it give them. The
 // numbers of rows, factors for them, and NVFP4 as the type of C, are this test's choice.
 #include <algorithm>
-#include <string>
 #include <vector>
 
 #include "kernel/extras.h"

@@ -373,28 +373,21 @@ void check_layer(bool in_nvfp4) {
   const Stream stream;
   layer.enqueue(0, stream.get());  // this loads the kernels, as dualgemm_init loads all
   check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
-  check_cuda(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
-  layer.enqueue(DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS, stream.get());
-  check_cuda(cudaStreamEndCapture(stream.get(), &graph), "cudaStreamEndCapture");
-  check_cuda(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  const Captured graph(
+      [&](cudaStream_t stream) { layer.enqueue(DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS, stream); });
   for (const Kind kind : {Kind::kAll, Kind::kSome, Kind::kNone}) {
     INFO(static_cast<int>(kind));
     const Routing r = routing(Layer::kTokens, Layer::kTopK, Layer::kExperts, kind, 12);
     check_cuda(cudaMemcpy(layer.ids.data(), r.ids.data(), r.ids.size() * 4, cudaMemcpyHostToDevice), "ids");
     check_cuda(cudaMemset(layer.out.data(), 0xEE, layer.out.size() * 2), "cudaMemset");
     Judged judged;
-    check_cuda(cudaGraphLaunch(executable, stream.get()), "cudaGraphLaunch");
-    check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+    graph.replay();
     CHECK(judged.findings() == "");
     const std::vector<uint16_t> out = layer.out.host();
     CHECK((kind == Kind::kNone) ==
           (std::count(out.begin(), out.end(), 0) == static_cast<int64_t>(out.size())));
     CHECK((out == layer.token_by_token(r.ids)));
   }
-  check_cuda(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
-  check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // one_product_test.cpp -- launches of one product through the public interface, with every instance that the
 // library has for them: right results, and nothing found by the checkers of the simulator.
-#include <string>
 #include <vector>
 
 #include "kernel/extras.h"

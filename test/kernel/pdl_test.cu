@@ -291,20 +291,13 @@ TEST_CASE("the flags of programmatic launches survive a capture into a graph", "
   const DeviceArray<uint8_t> a(set.problems[0].a);
   device.launch(nullptr);  // the capture finds the kernel loaded
   Judged judged;
-  const Stream stream;
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
-  check_cuda(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
-  launch_copies({{"a", device.args().a, a.size()}}, {{"its copy", a.data(), a.size()}}, stream.get());
-  device.launch(stream.get());
-  check_cuda(cudaStreamEndCapture(stream.get(), &graph), "cudaStreamEndCapture");
-  check_cuda(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  const Captured graph([&](cudaStream_t stream) {
+    launch_copies({{"a", device.args().a, a.size()}}, {{"its copy", a.data(), a.size()}}, stream);
+    device.launch(stream);
+  });
   for (int replay = 0; replay < 2; ++replay) {
-    check_cuda(cudaGraphLaunch(executable, stream.get()), "cudaGraphLaunch");
-    check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+    graph.replay();
     check_values(set, device.download());
   }
   CHECK(judged.findings() == "");
-  check_cuda(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
-  check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
 }

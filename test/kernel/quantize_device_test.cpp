@@ -2,7 +2,6 @@
 // the arithmetic that the header writes down: all types of x, scales given, of the tensor and of rows,
 // numbers from subnormal to infinite, NaN, batches and groups; every byte around the outputs stays. All of
 // it is judged.
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -449,27 +448,21 @@ TEST_CASE("quantise and launch are captured into one graph, and replay with the 
   // This loads the kernels, as dualgemm_init loads all.
   activations.quantise(launch, 0, stream.get());
   check_status(dualgemm_launch_ex(&launch, stream.get()));
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
-  check_cuda(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
-  activations.quantise(launch, DUALGEMM_FLAG_PDL, stream.get());
-  check_status(dualgemm_launch_ex(&launch, stream.get()));
-  check_cuda(cudaStreamEndCapture(stream.get(), &graph), "cudaStreamEndCapture");
-  check_cuda(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  const Captured graph([&](cudaStream_t stream) {
+    activations.quantise(launch, DUALGEMM_FLAG_PDL, stream);
+    check_status(dualgemm_launch_ex(&launch, stream));
+  });
   Judged judged;
   for (const std::vector<uint16_t>& one : rows) {
     activations.x.upload(one);
     device.poison();
-    check_cuda(cudaGraphLaunch(executable, stream.get()), "cudaGraphLaunch");
-    check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+    graph.replay();
     take_rows(p, one.data());
     const Output out = device.download();
     CHECK((out.bits == run(p).bits));
     CHECK(compare(out, p.reference()).first == "");
   }
   CHECK(judged.findings() == "");
-  check_cuda(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
-  check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
 }
 
 TEST_CASE("quantise: groups with counts on the device go into a launch of theirs, with PDL",

@@ -1,8 +1,6 @@
 // repeat_test.cpp -- a launch writes the same bits each time, whatever the device does beside it. On a GPU of
 // its own it is repeated 100,000 times over all instances. A simulated one computes the same each time, so it
 // repeats a few once: schedule_test.cu has schedules.
-#include <algorithm>
-#include <string>
 #include <vector>
 
 #include "kernel/grouped.h"

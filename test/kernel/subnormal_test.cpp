@@ -2,7 +2,6 @@
 // bytes 1 to 7, and of a 16-bit A elements below its smallest normal number. A tensor core aligns products by
 // the exponent fields of their operands, so that a subnormal operand could cost the places of a whole sum:
 // the bound of the reference says how much (ref/dual_gemm.cpp).
-#include <iterator>
 
 #include "kernel/extras.h"
 #include "support/thorough.h"

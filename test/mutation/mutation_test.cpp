@@ -1,10 +1,8 @@
 // mutation_test.cpp -- surgery on PTX keeps the program together; the list of mutants names each once; and
 // one bug of every kind is caught. The whole list is `make mutation`.
 #include <algorithm>
-#include <map>
 #include <set>
 
-#include "mutation/equivalent.h"
 #include "mutation/judges.h"
 #include "mutation/planted.h"
 #include "mutation/soak.h"
@@ -13,9 +11,7 @@
 #include "support/known_bugs.h"
 
 using namespace mutation;
-using dualgemm_test::general_instances_in_turn;
-using dualgemm_test::NamedInstance;
-using dualgemm_test::plain_instances;
+using namespace dualgemm_test;
 
 namespace {
 

@@ -2,7 +2,6 @@
 // the simulator; only what allowed.txt names, with a reason, is let pass.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """package.py -- the library as somebody else builds, installs and links it: from a copy of its sources in a folder with
 a space in its name, as a subproject and by FetchContent; then installed, by the README's own line, pkg-config and
-find_package. Every program runs on the simulated runtime, and is to print "correct". The functions and types are those
-of the record dualgemm.abi. Without --whole a subproject compiles the host part alone, and what is installed is the
-build of the tests; with it the subproject's library is installed, which ships, and is compared with that of the tests.
+find_package. Every program runs on the simulated runtime, and is to print "correct". Without --whole a
+subproject compiles the host part alone, and what is installed is the build of the tests; with it the subproject's
+library is installed, which ships, and is compared with that of the tests.
 
     package.py SOURCE BUILD NVCC
 
@@ -18,7 +18,6 @@ import shutil
 import subprocess
 import sys
 
-RECORD = "test/package/dualgemm.abi"
 LARGEST = 8 * 1000 * 1000  # bytes of the archive, with every instance of both architectures
 
 
@@ -99,28 +98,6 @@ class Package:
         shown = run([self.prefix / "bin/dualgemm-sim", self.home / "found dualgemm/program"], cwd="/")
         require("correct" in shown and "0 E" in shown, f"dualgemm-sim printed: {shown}")
 
-    def same_abi(self):
-        """The functions and types of the interface, as they are on record: a program of 0.2 runs with every later
-        library. What is appended goes on record, too (--record); test/unit/host/abi_test.cpp has the offsets of 0.2."""
-        if not shutil.which("abidiff"):
-            print("package.py: there is no abidiff (package abigail-tools): the ABI is not compared")
-            return
-        run(["abidiff", self.source / RECORD, self.interface()])
-
-    def interface(self):
-        """A library of the functions that the header declares, which do nothing: its types are the header's alone,
-        where those of libdualgemm.so bring the standard library's along."""
-        text = (self.source / "host/include/dualgemm.h").read_text()
-        bodies = re.sub(r"\)\s*DUALGEMM_NOEXCEPT;", ") { __builtin_trap(); }", text)
-        require(bodies.count("__builtin_trap") == text.count("\nDUALGEMM_API "), "a declaration has another form")
-        (self.home / "interface.c").write_text(bodies)
-        run(["gcc", "-std=c99", "-g", "-shared", "-fPIC", "-o", "interface.so", "interface.c"], cwd=self.home)
-        return self.home / "interface.so"
-
-    def record(self, file):
-        run(["abidw", "--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-elf-needed", "--type-id-style",
-             "hash", self.interface(), "--out-file", file])
-
     def without_cmake(self):
         quickstart = self.source / "test/example/quickstart.c"
         runtime = self.home / "cudart"  # wheels have no libcudart.so, which -lcudart looks for
@@ -190,11 +167,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("source", "build", "nvcc"): parser.add_argument(name, type=pathlib.Path)
     parser.add_argument("--whole", action="store_true", help="compiles the kernels as they ship, too: three minutes")
-    parser.add_argument("--record", action="store_true", help=f"write {RECORD}, and no more")
     parser.add_argument("--by-hand", action="store_true", help="only the commands of host/BUILDING.md without CMake")
     arguments = parser.parse_args()
     package = Package(arguments.source.resolve(), arguments.build.resolve(), arguments.nvcc)
-    if arguments.record: return package.record(arguments.source / RECORD)
     if arguments.by_hand: return package.by_hand()
     if arguments.whole:
         package.as_subproject()
@@ -204,7 +179,6 @@ def main():
         package.as_subproject("dualgemm_host")
         package.installed(package.build)
     package.simulator()
-    package.same_abi()
     package.without_cmake()
     package.by_the_page()
 

@@ -1,7 +1,8 @@
-// multiply.cuh -- the two mma of the multiply kernels, which have their A in common.
+// multiply.cuh -- the two mma of the multiply kernels, which have their A in common, and their products.
 #pragma once
 
 #include "ptx/descriptor.h"
+#include "ptx/tcgen05_mem.cuh"
 #include "ptx/tcgen05_mma.cuh"
 
 namespace wrappers {
@@ -30,6 +31,17 @@ __device__ void multiply(const Operands& x, int32_t collector, bool accumulate) 
   if (collector == 0) multiply<kCtaGroup, kDefault, kDefault>(x, accumulate);
   else if (collector == 1) multiply<kCtaGroup, kFill, kLastUse>(x, accumulate);
   else multiply<kCtaGroup, kLastUse, kFill>(x, accumulate);
+}
+
+// The thread's lane of both D, from `base` on, to its row of `out`.
+__device__ inline void read_products(uint32_t* row, uint32_t base, int warp) {
+  for (uint32_t first = 0; first < 2 * kProductN; first += kProductN) {
+    uint32_t values[kProductN];
+    dualgemm::ptx::tcgen05_ld_32x32b(values, base + first + (static_cast<uint32_t>(warp) << 21));
+    dualgemm::ptx::tcgen05_wait_ld();
+#pragma unroll
+    for (uint32_t column = 0; column < kProductN; ++column) row[first + column] = values[column];
+  }
 }
 
 }  // namespace wrappers

@@ -40,6 +40,33 @@ __device__ void init(uint64_t* mbar, uint32_t count) {
   ptx::cluster_wait_acquire();
 }
 
+// Makes two barriers of one arrival in each CTA, and allocates `columns` of tensor memory in both.
+__device__ void begin_pair(int warp, uint64_t* first, uint64_t* second, uint32_t* base, uint32_t columns) {
+  if (warp == 0 && ptx::elect_sync()) {
+    ptx::mbarrier_init(first, 1);
+    ptx::mbarrier_init(second, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncwarp();
+  ptx::cluster_arrive_relaxed();
+  ptx::cluster_wait_acquire();
+  if (warp == 0) {
+    ptx::tcgen05_alloc<2>(base, columns);
+    ptx::tcgen05_relinquish_alloc_permit<2>();
+  }
+  ptx::tcgen05_fence_before_thread_sync();
+  cluster_sync();  // both have allocated
+  ptx::tcgen05_fence_after_thread_sync();
+}
+
+// Frees the tensor memory once every thread of both CTAs has read its own.
+__device__ void end_pair(int warp, uint32_t base, uint32_t columns) {
+  ptx::tcgen05_fence_before_thread_sync();
+  cluster_sync();
+  ptx::tcgen05_fence_after_thread_sync();
+  if (warp == 0) ptx::tcgen05_dealloc<2>(base, columns);
+}
+
 }  // namespace
 
 // out[block]: its rank in the cluster.
@@ -179,21 +206,7 @@ extern "C" __global__ void __cluster_dims__(2)
   __shared__ uint32_t base;
   const uint32_t rank = ptx::cluster_ctarank();
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
-  if (warp == 0 && ptx::elect_sync()) {
-    ptx::mbarrier_init(&filled, 1);
-    ptx::mbarrier_init(&copied, 1);
-    ptx::fence_mbarrier_init_release_cluster();
-  }
-  __syncwarp();
-  ptx::cluster_arrive_relaxed();
-  ptx::cluster_wait_acquire();
-  if (warp == 0) {
-    ptx::tcgen05_alloc<2>(&base, kColumns);
-    ptx::tcgen05_relinquish_alloc_permit<2>();
-  }
-  ptx::tcgen05_fence_before_thread_sync();
-  cluster_sync();  // both have allocated
-  ptx::tcgen05_fence_after_thread_sync();
+  begin_pair(warp, &filled, &copied, &base, kColumns);
   if (warp == 0 && ptx::elect_sync()) {
     if (rank == 0) ptx::mbarrier_arrive_expect_tx(&filled, 2 * sizeof(source));
     ptx::cp_async_bulk_tensor_3d_pair(source, &rows, {0, static_cast<int32_t>(rank), 0},
@@ -217,10 +230,7 @@ extern "C" __global__ void __cluster_dims__(2)
 #pragma unroll
   for (uint32_t column = 0; column < kCopied; ++column)
     out[1024 * rank + kCopied * threadIdx.x + column] = values[column];
-  ptx::tcgen05_fence_before_thread_sync();
-  cluster_sync();
-  ptx::tcgen05_fence_after_thread_sync();
-  if (warp == 0) ptx::tcgen05_dealloc<2>(base, kColumns);
+  end_pair(warp, base, kColumns);
 }
 
 // 128 threads. out[64 * row + column]: the fp32 bits of D = A * B^T for two B of 32 rows, side by side, K =
@@ -241,21 +251,7 @@ extern "C" __global__ void __cluster_dims__(2)
   __shared__ uint32_t base;
   const int32_t rank = static_cast<int32_t>(ptx::cluster_ctarank());
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
-  if (warp == 0 && ptx::elect_sync()) {
-    ptx::mbarrier_init(&filled, 1);
-    ptx::mbarrier_init(&done, 1);
-    ptx::fence_mbarrier_init_release_cluster();
-  }
-  __syncwarp();
-  ptx::cluster_arrive_relaxed();
-  ptx::cluster_wait_acquire();
-  if (warp == 0) {
-    ptx::tcgen05_alloc<2>(&base, kAllocated);
-    ptx::tcgen05_relinquish_alloc_permit<2>();
-  }
-  ptx::tcgen05_fence_before_thread_sync();
-  cluster_sync();  // both have allocated
-  ptx::tcgen05_fence_after_thread_sync();
+  begin_pair(warp, &filled, &done, &base, kAllocated);
   if (warp == 0 && ptx::elect_sync()) {
     const uint32_t full = ptx::even_cta_address(ptx::smem_u32(&filled));
     const uint64_t policy = ptx::create_policy_evict_first();
@@ -288,16 +284,6 @@ extern "C" __global__ void __cluster_dims__(2)
   wait(&done, 0);
   __syncwarp();
   ptx::tcgen05_fence_after_thread_sync();
-  for (uint32_t first = 0; first < 2 * kN; first += kN) {
-    uint32_t values[kN];
-    ptx::tcgen05_ld_32x32b(values, base + first + (static_cast<uint32_t>(warp) << 21));
-    ptx::tcgen05_wait_ld();
-#pragma unroll
-    for (uint32_t column = 0; column < kN; ++column)
-      out[2 * kN * (128 * static_cast<uint32_t>(rank) + threadIdx.x) + first + column] = values[column];
-  }
-  ptx::tcgen05_fence_before_thread_sync();
-  cluster_sync();
-  ptx::tcgen05_fence_after_thread_sync();
-  if (warp == 0) ptx::tcgen05_dealloc<2>(base, kAllocated);
+  wrappers::read_products(out + 2 * kN * (128 * static_cast<uint32_t>(rank) + threadIdx.x), base, warp);
+  end_pair(warp, base, kAllocated);
 }

@@ -354,14 +354,7 @@ extern "C" __global__ void tcgen05_mma_mxf4nvf4_block16(const __grid_constant__ 
   wait(&done, 0);
   __syncwarp();
   ptx::tcgen05_fence_after_thread_sync();
-  for (uint32_t first = 0; first < 2 * kN; first += kN) {
-    uint32_t values[kN];
-    ptx::tcgen05_ld_32x32b(values, base + first + (static_cast<uint32_t>(warp) << 21));
-    ptx::tcgen05_wait_ld();
-#pragma unroll
-    for (uint32_t column = 0; column < kN; ++column)
-      out[2 * kN * threadIdx.x + first + column] = values[column];
-  }
+  wrappers::read_products(out + 2 * kN * threadIdx.x, base, warp);
   ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();
   ptx::tcgen05_fence_after_thread_sync();

@@ -52,89 +52,96 @@
 #include <string>
 
 namespace ref {
-namespace {
 
 constexpr double u = 0x1p-24;
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 // This is S of the comment, for a relative error of y.
-double sigmoid_rounding(double y, double error) {
+static double sigmoid_rounding(double y, double error) {
   return std::min(1.0, (1 - sigmoid(y)) * ((error + 2 * u) * std::fabs(y) + 4 * u) + 3 * u);
 }
 // NaN stays what it is.
-double at_most(double x, double limit) { return x > limit ? limit : x; }
+static double at_most(double x, double limit) { return x > limit ? limit : x; }
 // Multiplies with 0 for good: what is infinite does not make it NaN.
-double product(double x, double factor) { return factor == 0 ? 0 : x * factor; }
+static double product(double x, double factor) { return factor == 0 ? 0 : x * factor; }
 
-double linear(double up, const Parameters&) { return up; }
-double linear_slope(double, double, const Parameters&) { return 1; }
+static double linear(double up, const Parameters&) { return up; }
+static double linear_slope(double, double, const Parameters&) { return 1; }
 
 // This is the slope of x s(alpha x) within dx of x.
-double swish_slope(double x, double dx, double alpha) {
+static double swish_slope(double x, double dx, double alpha) {
   const double y = alpha * x, dy = std::fabs(alpha) * dx;
   return std::min(1.1, sigmoid(y) * std::exp(std::min(dy, 700.0)) * (1 + std::fabs(y) + dy));
 }
 
-double swiglu_f(double g, const Parameters& p) {
+static double swiglu_f(double g, const Parameters& p) {
   const double x = at_most(g, p.limit);
   return product(x, sigmoid(p.alpha * x));
 }
-double swiglu_slope(double g, double dg, const Parameters& p) {
+static double swiglu_slope(double g, double dg, const Parameters& p) {
   return swish_slope(at_most(g, p.limit), dg, p.alpha);
 }
-double swiglu_rounding(double g, const Parameters& p) {
+static double swiglu_rounding(double g, const Parameters& p) {
   const double y = p.alpha * at_most(g, p.limit);
   const bool plain = p.alpha == 1 && p.beta == 0;
   return plain ? sigmoid_rounding(y, 0) + 3 * u : sigmoid_rounding(y, u) + 4 * u;
 }
-double swiglu_h(double up, const Parameters& p) { return -at_most(-at_most(up, p.limit), p.limit) + p.beta; }
+static double swiglu_h(double up, const Parameters& p) {
+  return -at_most(-at_most(up, p.limit), p.limit) + p.beta;
+}
 
-double step_f(double g, const Parameters& p) { return at_most(product(g, sigmoid(p.alpha * g)), p.limit); }
-double step_slope(double g, double dg, const Parameters& p) { return swish_slope(g, dg, p.alpha); }
-double step_rounding(double g, const Parameters& p) { return sigmoid_rounding(p.alpha * g, u) + 4 * u; }
+static double step_f(double g, const Parameters& p) {
+  return at_most(product(g, sigmoid(p.alpha * g)), p.limit);
+}
+static double step_slope(double g, double dg, const Parameters& p) { return swish_slope(g, dg, p.alpha); }
+static double step_rounding(double g, const Parameters& p) {
+  return sigmoid_rounding(p.alpha * g, u) + 4 * u;
+}
 
 constexpr double kSteepestGelu = 1.13;
 const double kC0 = 2 * std::sqrt(2 / std::numbers::pi), kC1 = kC0 * 0.044715;
 
-double tanh_argument(double g) { return g * (kC0 + kC1 * g * g); }
-double geglu_tanh_f(double g, const Parameters&) { return product(g, sigmoid(tanh_argument(g))); }
-double geglu_tanh_slope(double g, double dg, const Parameters&) {
+static double tanh_argument(double g) { return g * (kC0 + kC1 * g * g); }
+static double geglu_tanh_f(double g, const Parameters&) { return product(g, sigmoid(tanh_argument(g))); }
+static double geglu_tanh_slope(double g, double dg, const Parameters&) {
   const double x = g + dg;
   if (!(x < -1)) return kSteepestGelu;
   return product(1 + std::fabs(x) * (kC0 + 3 * kC1 * x * x), sigmoid(tanh_argument(x)));
 }
-double geglu_tanh_rounding(double g, const Parameters&) {
+static double geglu_tanh_rounding(double g, const Parameters&) {
   return sigmoid_rounding(tanh_argument(g), 6 * u) + 3 * u;
 }
 
-double geglu_erf_f(double g, const Parameters&) {
+static double geglu_erf_f(double g, const Parameters&) {
   return product(g, std::erfc(-g / std::numbers::sqrt2) / 2);
 }
-double geglu_erf_slope(double g, double dg, const Parameters&) {
+static double geglu_erf_slope(double g, double dg, const Parameters&) {
   const double x = g + dg;
   if (!(x < -1)) return kSteepestGelu;
   return product(-x, std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi));
 }
-double geglu_erf_rounding(double g, const Parameters&) {
+static double geglu_erf_rounding(double g, const Parameters&) {
   const double rounding = std::min(1.0, 16 * u * (1 + g * g) + 2 * u);
   return g > 0 ? std::min(rounding, 20 * u) : rounding;
 }
 
-double reglu_f(double g, const Parameters&) { return g < 0 ? 0 : g; }
-double reglu_slope(double g, double dg, const Parameters&) { return g + dg < 0 ? 0 : 1; }
-double reglu_rounding(double, const Parameters&) { return u; }
+static double reglu_f(double g, const Parameters&) { return g < 0 ? 0 : g; }
+static double reglu_slope(double g, double dg, const Parameters&) { return g + dg < 0 ? 0 : 1; }
+static double reglu_rounding(double, const Parameters&) { return u; }
 
-double glu_f(double g, const Parameters&) { return sigmoid(g); }
-double glu_slope(double g, double dg, const Parameters&) {
+static double glu_f(double g, const Parameters&) { return sigmoid(g); }
+static double glu_slope(double g, double dg, const Parameters&) {
   return std::min(0.25, std::exp(std::min(dg - std::fabs(g), 0.0)));
 }
-double glu_rounding(double g, const Parameters&) { return sigmoid_rounding(g, 0) + 2 * u; }
+static double glu_rounding(double g, const Parameters&) { return sigmoid_rounding(g, 0) + 2 * u; }
 
-double situ_f(double g, const Parameters& p) { return p.situ_gate * std::tanh(g / p.situ_gate) * sigmoid(g); }
-double situ_slope(double g, double dg, const Parameters&) { return swish_slope(g, dg, 1); }
-double situ_rounding(double g, const Parameters&) { return sigmoid_rounding(g, 0) + 32 * u; }
-double situ_h(double up, const Parameters& p) { return p.situ_up * std::tanh(up / p.situ_up); }
-double situ_h_slope(double up, double du, const Parameters& p) {
+static double situ_f(double g, const Parameters& p) {
+  return p.situ_gate * std::tanh(g / p.situ_gate) * sigmoid(g);
+}
+static double situ_slope(double g, double dg, const Parameters&) { return swish_slope(g, dg, 1); }
+static double situ_rounding(double g, const Parameters&) { return sigmoid_rounding(g, 0) + 32 * u; }
+static double situ_h(double up, const Parameters& p) { return p.situ_up * std::tanh(up / p.situ_up); }
+static double situ_h_slope(double up, double du, const Parameters& p) {
   const double t = std::tanh(std::max(0.0, std::fabs(up) - du) / p.situ_up);
   return 1 - t * t;
 }
@@ -149,14 +156,14 @@ constexpr Formula kFormulas[] = {
     {6, situ_f, situ_slope, situ_rounding, situ_h, situ_h_slope},
 };
 
-double none_f(double x, const Parameters&) { return x; }
-double none_slope(double, double, const Parameters&) { return 1; }
-double none_rounding(double, const Parameters&) { return 0; }
+static double none_f(double x, const Parameters&) { return x; }
+static double none_slope(double, double, const Parameters&) { return 1; }
+static double none_rounding(double, const Parameters&) { return 0; }
 
-double relu2_f(double x, const Parameters&) { return x < 0 ? 0 : x * x; }
-double relu2_slope(double x, double dx, const Parameters&) { return x + dx < 0 ? 0 : 2 * (x + dx); }
+static double relu2_f(double x, const Parameters&) { return x < 0 ? 0 : x * x; }
+static double relu2_slope(double x, double dx, const Parameters&) { return x + dx < 0 ? 0 : 2 * (x + dx); }
 
-const Formula* formula(std::span<const Formula> all, int32_t number) {
+static const Formula* formula(std::span<const Formula> all, int32_t number) {
   for (const Formula& one : all)
     if (one.number == number) return &one;
   throw std::invalid_argument("there is no reference of activation " + std::to_string(number));
@@ -171,8 +178,6 @@ constexpr Formula kLinearFormulas[] = {
     {4, reglu_f, reglu_slope, reglu_rounding, linear, linear_slope},
     {5, relu2_f, relu2_slope, reglu_rounding, linear, linear_slope},
 };
-
-}  // namespace
 
 Activation activation(int32_t number, const Parameters& parameters, Arithmetic arithmetic) {
   return {formula(kFormulas, number), parameters, arithmetic};

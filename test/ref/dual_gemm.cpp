@@ -67,7 +67,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "ref/formats.h"
 #include "ref/sums.h"
 
 namespace ref {

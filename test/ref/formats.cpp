@@ -9,16 +9,15 @@
 #include <limits>
 
 namespace ref {
-namespace {
 
 // Returns 2^exponent, which is a normal double.
-double power_of_two(int exponent) {
+static double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<uint64_t>(1023 + exponent) << 52);
 }
 
 // Returns the value of sign-exponent-mantissa bits as IEEE 754 lays them out; with `infinities` the top
 // exponent means inf and NaN.
-double decode_float(uint32_t bits, int exponent_bits, int mantissa_bits, bool infinities) {
+static double decode_float(uint32_t bits, int exponent_bits, int mantissa_bits, bool infinities) {
   const uint32_t mantissa = bits & ((1u << mantissa_bits) - 1);
   const uint32_t exponent = (bits >> mantissa_bits) & ((1u << exponent_bits) - 1);
   const bool negative = (bits >> (mantissa_bits + exponent_bits)) & 1;
@@ -37,7 +36,7 @@ double decode_float(uint32_t bits, int exponent_bits, int mantissa_bits, bool in
 
 // These are the values of the codes from 0 on, in ascending order.
 template <size_t kCount>
-std::array<double, kCount> values_of(float (*decode)(uint8_t)) {
+static std::array<double, kCount> values_of(float (*decode)(uint8_t)) {
   std::array<double, kCount> out;
   for (size_t code = 0; code < kCount; ++code) out[code] = decode(static_cast<uint8_t>(code));
   return out;
@@ -45,7 +44,7 @@ std::array<double, kCount> values_of(float (*decode)(uint8_t)) {
 
 // Returns the code whose value is nearest to x >= 0; of two equally near the even one.
 template <size_t kCount>
-uint8_t nearest_code(double x, const std::array<double, kCount>& values) {
+static uint8_t nearest_code(double x, const std::array<double, kCount>& values) {
   const auto above = static_cast<size_t>(std::lower_bound(values.begin(), values.end(), x) - values.begin());
   if (above == 0) return 0;
   const size_t below = above - 1;
@@ -54,8 +53,6 @@ uint8_t nearest_code(double x, const std::array<double, kCount>& values) {
   const size_t best = to_below < to_above || (to_below == to_above && below % 2 == 0) ? below : above;
   return static_cast<uint8_t>(best);
 }
-
-}  // namespace
 
 float e2m1_decode(uint8_t code) { return static_cast<float>(decode_float(code & 0xF, 2, 1, false)); }
 
@@ -112,15 +109,11 @@ double conversion_error(Format type, double x) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-namespace {
-
 // Returns the smallest magnitude that becomes infinity.
-double overflow_threshold(Format type) {
+static double overflow_threshold(Format type) {
   if (type == Format::kFp16) return 65520;
   return type == Format::kBf16 ? 0x1.FFp127 : 0x1.FFFFFFp127;
 }
-
-}  // namespace
 
 bool may_become(Format type, double expected, double error, double actual) {
   if (std::isnan(expected)) return std::isnan(actual);

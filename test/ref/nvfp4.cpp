@@ -13,23 +13,20 @@
 #include "ref/formats.h"
 
 namespace ref {
-namespace {
 
 constexpr double kThreeRoundings = 3 * 0x1p-24 * (1 + 1.0 / 64);
 constexpr uint32_t kAll = (1u << kBlock) - 1;
 
 // Returns the place of a code in the order of the values, -0 before +0.
-int place(uint8_t code) { return code & 8 ? -1 - (code & 7) : code; }
+static int place(uint8_t code) { return code & 8 ? -1 - (code & 7) : code; }
 
-bool code_may_be(double low, double high, double scale, uint8_t code) {
+static bool code_may_be(double low, double high, double scale, uint8_t code) {
   const auto at = [&](double y, double direction) {
     return place(e2m1_encode(y * scale + direction * std::fabs(y * scale) * kThreeRoundings));
   };
   const bool neighbour = std::abs(place(code) - at((low + high) / 2, 0)) <= 1;
   return code < 16 && neighbour && place(code) >= at(low, -1) && place(code) <= at(high, 1);
 }
-
-}  // namespace
 
 uint8_t quantise_block(const double* exact, double encode, uint8_t* codes) {
   double largest = 0;

@@ -6,11 +6,8 @@
 #include "sim/launch.h"
 
 namespace sim {
-namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{1} << 31;  // of all variables, for the reason that it is of one
-
-}  // namespace
 
 Module::Module() : program_(std::make_unique<Program>()) {}
 

@@ -24,15 +24,13 @@ std::string readable(const std::string& mangled) {
   return text ? text.get() : mangled;
 }
 
-namespace {
-
-void erase_all(std::string& text, const std::string& what) {
+static void erase_all(std::string& text, const std::string& what) {
   for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at))
     text.erase(at, what.size());
 }
 
 // Replaces by "..." what stands between brackets of that kind which lie in `depth` pairs of angle brackets.
-std::string without_insides(const std::string& name, char open, char close, int depth) {
+static std::string without_insides(const std::string& name, char open, char close, int depth) {
   std::string out;
   int angles = 0, inside = 0;
   for (const char c : name) {
@@ -51,8 +49,6 @@ std::string without_insides(const std::string& name, char open, char close, int 
   }
   return out;
 }
-
-}  // namespace
 
 std::string short_name(std::string name) {
   constexpr size_t kMost = 72;

@@ -11,9 +11,8 @@
 #include "ref/nvfp4.h"
 
 namespace dualgemm_test {
-namespace {
 
-ref::Format type_of(const Output& out) {
+static ref::Format type_of(const Output& out) {
   switch (out.dtype) {
     case DUALGEMM_DTYPE_FP16: return ref::Format::kFp16;
     case DUALGEMM_DTYPE_BF16: return ref::Format::kBf16;
@@ -23,14 +22,14 @@ ref::Format type_of(const Output& out) {
   }
 }
 
-std::string place(const Output& got, int64_t i) {
+static std::string place(const Output& got, int64_t i) {
   return "C[" + std::to_string(i / got.n) + "][" + std::to_string(i % got.n) + "] = ";
 }
 
 // Every output has what it should be, whether right(i, actual) says that it is, and the error that is
 // allowed.
 template <class Expected, class Right, class Allowed>
-Comparison compare_all(const Output& got, Expected expected, Right right, Allowed allowed) {
+static Comparison compare_all(const Output& got, Expected expected, Right right, Allowed allowed) {
   Comparison result;
   for (int64_t i = 0; i < got.m * got.n; ++i) {
     const double actual = got.value(i / got.n, i % got.n);
@@ -45,7 +44,8 @@ Comparison compare_all(const Output& got, Expected expected, Right right, Allowe
   return result;
 }
 
-Comparison compare_nvfp4(const Output& got, const ref::Matrix& expected, const std::vector<float>& error) {
+static Comparison compare_nvfp4(const Output& got, const ref::Matrix& expected,
+                                const std::vector<float>& error) {
   Comparison result;
   const auto count = [&](int64_t i, const char* what, int value) {
     if (result.mismatches++ != 0) return;
@@ -67,8 +67,6 @@ Comparison compare_nvfp4(const Output& got, const ref::Matrix& expected, const s
   }
   return result;
 }
-
-}  // namespace
 
 Comparison compare(const Output& got, const ref::Matrix& expected) {
   if (got.m != expected.m || got.n != expected.n) throw std::invalid_argument("compare: of different sizes");

@@ -51,16 +51,12 @@ std::vector<NamedInstance> all_instances() {
   return out;
 }
 
-namespace {
-
 template <class Wanted>
-std::vector<NamedInstance> instances_where(const Wanted& wanted) {
+static std::vector<NamedInstance> instances_where(const Wanted& wanted) {
   std::vector<NamedInstance> out = all_instances();
   std::erase_if(out, [&](const NamedInstance& instance) { return !wanted(instance.info); });
   return out;
 }
-
-}  // namespace
 
 std::vector<NamedInstance> plain_instances() {
   return instances_where([](const dualgemm_instance_info_t& info) { return info.general == 0; });

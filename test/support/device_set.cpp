@@ -11,50 +11,50 @@
 #include "ref/formats.h"
 
 namespace dualgemm_test {
-namespace {
 
 constexpr uint8_t kLargest = 0x77;  // of A and B: twice 6
 constexpr uint8_t kNan = 0x7F;      // of scale factors
 constexpr float kBesideAmax = 12345;
 
-bool offsets(dualgemm_group_mode_t mode) { return mode == DUALGEMM_GROUP_OFFSETS; }
+static bool offsets(dualgemm_group_mode_t mode) { return mode == DUALGEMM_GROUP_OFFSETS; }
 
-bool own_alphas(const ProblemSet& set) {
+static bool own_alphas(const ProblemSet& set) {
   return std::any_of(set.problems.begin(), set.problems.end(), [&](const Problem& p) {
     return p.alpha1 != set.problems[0].alpha1 || (p.products == 2 && p.alpha2 != set.problems[0].alpha2);
   });
 }
 
-bool own_encodes(const ProblemSet& set) {
+static bool own_encodes(const ProblemSet& set) {
   return std::any_of(set.problems.begin(), set.problems.end(),
                      [&](const Problem& p) { return p.encode != set.problems[0].encode; });
 }
 
 // Returns the elements in 16 bytes, and `elements` or as many as the next 16 bytes take.
-int64_t step(dualgemm_dtype_t dtype) { return 128 / bits_of(dtype); }
-int64_t pitch(int64_t elements, dualgemm_dtype_t dtype) {
+static int64_t step(dualgemm_dtype_t dtype) { return 128 / bits_of(dtype); }
+static int64_t pitch(int64_t elements, dualgemm_dtype_t dtype) {
   return (elements + step(dtype) - 1) / step(dtype) * step(dtype);
 }
 
-size_t room(size_t problems, int64_t stride, int64_t size) { return (problems - 1) * stride + size; }
+static size_t room(size_t problems, int64_t stride, int64_t size) { return (problems - 1) * stride + size; }
 
 // Returns how many factors of rows there are, NaN between them included. A problem without rows has none.
-size_t row_factors(const ProblemSet& set, const std::vector<float> Problem::*factors, int64_t stride) {
+static size_t row_factors(const ProblemSet& set, const std::vector<float> Problem::*factors, int64_t stride) {
   const bool any = std::any_of(set.problems.begin(), set.problems.end(),
                                [&](const Problem& p) { return !(p.*factors).empty(); });
   return any ? room(set.problems.size(), stride, set.m) : 0;
 }
 
-size_t bias_size(const ProblemSet& set) {
+static size_t bias_size(const ProblemSet& set) {
   return set.problems[0].bias_dtype == DUALGEMM_DTYPE_FP32 ? sizeof(float) : sizeof(uint16_t);
 }
 // Returns what the biases of all problems take, if there are any.
-size_t bias_bytes(const ProblemSet& set, const std::vector<float>& bias, int64_t stride) {
+static size_t bias_bytes(const ProblemSet& set, const std::vector<float>& bias, int64_t stride) {
   return bias.empty() ? 0 : room(set.problems.size(), stride, set.n) * bias_size(set);
 }
 
 // Returns the biases as the device gets them, with NaN between those of two problems.
-std::vector<uint8_t> biases(const ProblemSet& set, const std::vector<float> Problem::*bias, int64_t stride) {
+static std::vector<uint8_t> biases(const ProblemSet& set, const std::vector<float> Problem::*bias,
+                                   int64_t stride) {
   const size_t size = bias_size(set);
   std::vector<uint8_t> out(bias_bytes(set, set.problems[0].*bias, stride), 0xFF);
   for (size_t i = 0; i < set.problems.size() && !out.empty(); ++i)
@@ -68,8 +68,8 @@ std::vector<uint8_t> biases(const ProblemSet& set, const std::vector<float> Prob
 
 // Puts each `bytes[i]` at its place, and `fill` everywhere else.
 template <class At>
-std::vector<uint8_t> laid_out(size_t size, uint8_t fill, const ProblemSet& set,
-                              const std::vector<uint8_t> Problem::*bytes, At at) {
+static std::vector<uint8_t> laid_out(size_t size, uint8_t fill, const ProblemSet& set,
+                                     const std::vector<uint8_t> Problem::*bytes, At at) {
   std::vector<uint8_t> out(size, fill);
   for (size_t i = 0; i < set.problems.size(); ++i) {
     const std::vector<uint8_t>& from = set.problems[i].*bytes;
@@ -78,8 +78,6 @@ std::vector<uint8_t> laid_out(size_t size, uint8_t fill, const ProblemSet& set,
   }
   return out;
 }
-
-}  // namespace
 
 void check_status(dualgemm_status_t status) {
   if (status != DUALGEMM_STATUS_SUCCESS)

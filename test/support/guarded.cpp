@@ -8,23 +8,20 @@
 #include "ref/formats.h"
 
 namespace dualgemm_test {
-namespace {
 
 constexpr uint8_t kPoison = 0xFF;  // a NaN in every type of C but NVFP4, and no factor that a launch writes
 
 // Throws when a byte is left that is not poison: what belongs to a problem has been poisoned again.
-void check_rest(const std::vector<uint8_t>& bytes, int64_t guard, const std::string& what) {
+static void check_rest(const std::vector<uint8_t>& bytes, int64_t guard, const std::string& what) {
   const auto written = std::find_if(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte != kPoison; });
   if (written != bytes.end())
     throw std::runtime_error("byte " + std::to_string(written - bytes.begin() - guard) + " of " + what +
                              " belongs to no problem and was written");
 }
 
-size_t room(int64_t problems, int64_t stride, int64_t size, int64_t guard) {
+static size_t room(int64_t problems, int64_t stride, int64_t size, int64_t guard) {
   return static_cast<size_t>((problems - 1) * stride + size + 2 * guard);
 }
-
-}  // namespace
 
 GuardedMatrix::GuardedMatrix(std::string name, const Layout& layout)
     : name_(std::move(name)),

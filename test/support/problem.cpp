@@ -109,17 +109,13 @@ uint16_t bits_of_number(dualgemm_dtype_t dtype, double x) {
   throw std::domain_error("no number of 16 bits");
 }
 
-namespace {
-
 // Returns that of the current device, whose bound a result has to keep.
-ref::TensorCore tensor_core() {
+static ref::TensorCore tensor_core() {
   dualgemm_device_t device;
   dualgemm_device_init(&device);
   const bool known = dualgemm_current_device(&device) == DUALGEMM_STATUS_SUCCESS;
   return known && device.cc_major == 9 ? ref::TensorCore::kWgmma : ref::TensorCore::kTcgen05;
 }
-
-}  // namespace
 
 ref::Operand Problem::left() const {
   if (a16.empty()) return {a.data(), lda / 2, sfa.data(), m};

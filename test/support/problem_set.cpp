@@ -5,10 +5,9 @@
 #include <numeric>
 
 namespace dualgemm_test {
-namespace {
 
-ProblemSet make_set(dualgemm_group_mode_t mode, Data data, const std::vector<int32_t>& rows, int32_t n,
-                    int32_t k, uint64_t seed, Alphas alphas, int64_t pitch_padding) {
+static ProblemSet make_set(dualgemm_group_mode_t mode, Data data, const std::vector<int32_t>& rows, int32_t n,
+                           int32_t k, uint64_t seed, Alphas alphas, int64_t pitch_padding) {
   ProblemSet set;
   set.mode = mode;
   set.n = n;
@@ -26,9 +25,9 @@ ProblemSet make_set(dualgemm_group_mode_t mode, Data data, const std::vector<int
   return set;
 }
 
-int32_t total(const std::vector<int32_t>& rows) { return std::accumulate(rows.begin(), rows.end(), 0); }
-
-}  // namespace
+static int32_t total(const std::vector<int32_t>& rows) {
+  return std::accumulate(rows.begin(), rows.end(), 0);
+}
 
 ProblemSet set_of(const Problem& p) {
   ProblemSet set;

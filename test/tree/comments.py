@@ -42,7 +42,7 @@ def unknown(text, files, words):
     for name in FILE.findall(text):
         there = any(f'/{file}'.endswith((f'/{name}', f'/{name}.gz')) for file in files)
         if not there and name not in FOREIGN_FILES: yield name
-    text = FILE.sub(' ', text).replace('*_rules.cpp', ' ')
+    text = FILE.sub(' ', text)
     named = [word for word in WORD.findall(text) if NAME.fullmatch(word)]
     named += [word for pair in CALL.findall(text) for word in pair if word]
     yield from dict.fromkeys(word for word in named if word not in words and not COMPOSED.fullmatch(word))

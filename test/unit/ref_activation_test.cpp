@@ -14,12 +14,8 @@ namespace ref_activation_test {
 
 using namespace dualgemm_test;
 
-namespace {
-
 const double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr int32_t kActivations = 7;
-
-}  // namespace
 
 TEST_CASE("every activation has the values of its formula", "[ref]") {
   struct Case {
@@ -60,17 +56,13 @@ TEST_CASE("every activation has the values of its formula", "[ref]") {
   CHECK_THROWS(ref::activation(kActivations));
 }
 
-namespace {
-
 const ref::Parameters kParameters[] = {{}, {1.702, 1, 7}, {-0.75, -2, 1.5}, {1, 0, 3, 0.5, 1.5}};
 
 // Returns gates and ups from tiny to thousands, of both signs.
-double spread(Rng& rng) {
+static double spread(Rng& rng) {
   const double magnitude = std::exp2(14 * rng.unit() - 5);
   return rng.below(2) != 0 ? magnitude : -magnitude;
 }
-
-}  // namespace
 
 TEST_CASE("the bound covers every gate and up within its errors, and says something", "[ref]") {
   for (int32_t number = 0; number < kActivations; ++number)
@@ -94,8 +86,6 @@ TEST_CASE("the bound covers every gate and up within its errors, and says someth
       CHECK(worst > 0.5);
     }
 }
-
-namespace {
 
 // These are the activations in float, made of ex2 and rcp that are off by this much, and of a tanh and a
 // Gaussian integral that are off by what they may be.
@@ -131,7 +121,7 @@ struct Floats {
 };
 
 template <class Float>
-double worst_rounding(int32_t number, const ref::Parameters& parameters, bool check) {
+static double worst_rounding(int32_t number, const ref::Parameters& parameters, bool check) {
   const ref::Activation activation = ref::activation(number, parameters);
   Rng rng(51);
   double worst = 0;
@@ -150,8 +140,6 @@ double worst_rounding(int32_t number, const ref::Parameters& parameters, bool ch
   }
   return worst;
 }
-
-}  // namespace
 
 TEST_CASE("the stated roundings cover an arithmetic whose functions are as far off as they may be", "[ref]") {
   for (int32_t number = 0; number < kActivations; ++number)

@@ -18,12 +18,8 @@ namespace ref_output_test {
 
 using namespace dualgemm_test;
 
-namespace {
-
 const double kNan = std::numeric_limits<double>::quiet_NaN();
 const double kInf = std::numeric_limits<double>::infinity();
-
-}  // namespace
 
 TEST_CASE("a number becomes its neighbours in every output type, and no others", "[ref]") {
   using ref::Format;
@@ -88,8 +84,6 @@ TEST_CASE("the comparison accepts infinity exactly from the overflow threshold o
   CHECK(compare(out, expected).mismatches == 1);
 }
 
-namespace {
-
 // A block of 16 values with the largest, 6, in front; the errors are the same for all.
 struct Block {
   std::vector<double> y = {6, -3, 1, 0.5, -0.5, 0, 2, 4, 1.5, -6, -1, -2, -4, 3, -1.5, 0.25};
@@ -104,8 +98,6 @@ struct Block {
   }
   bool right() const { return judged().factor && judged().wrong == 0; }
 };
-
-}  // namespace
 
 TEST_CASE("an NVFP4 block is what its values give, and nothing else", "[ref]") {
   Block block;

@@ -216,11 +216,9 @@ TEST_CASE("sums are cut toward zero to 24 bits after every 64 elements", "[ref]"
   CHECK(result.error[0][0] < 64 * std::fabs(result.c[0] - result.tensor_core[0]));
 }
 
-namespace {
-
 // Sums one row of A and one of B as a kernel with this many slices of K does: chains of steps of 64 elements,
 // each cut toward zero to float, and their sums added in float.
-double sum_in_slices(const Problem& p, int32_t row, int32_t column, int slices) {
+static double sum_in_slices(const Problem& p, int32_t row, int32_t column, int slices) {
   const auto terms = [&](int64_t i) {
     return double{ref::e2m1_decode(ref::nibble(&p.a[row * p.lda / 2], i))} *
            ref::ue4m3_decode(p.sfa[ref::sf_offset(p.k, row, i / 16)]) *
@@ -243,12 +241,10 @@ double sum_in_slices(const Problem& p, int32_t row, int32_t column, int slices) 
   return total;
 }
 
-ref::Product product_of(const Problem& p) {
+static ref::Product product_of(const Problem& p) {
   return ref::product({p.a.data(), p.lda / 2, p.sfa.data(), p.m},
                       {p.b1.data(), p.ldb1 / 2, p.sfb1.data(), p.n}, p.k);
 }
-
-}  // namespace
 
 TEST_CASE("the bound of a sum holds however K is split, and says something", "[ref]") {
   for (const int32_t k : {16, 256, 528, 1040, 2048, 7 * 256 + 48}) {

@@ -15,15 +15,13 @@ namespace ref_wgmma_test {
 
 using namespace dualgemm_test;
 
-namespace {
-
-double cut(double x, int exponent) {
+static double cut(double x, int exponent) {
   return std::trunc(std::ldexp(x, -exponent)) * std::ldexp(1.0, exponent);
 }
 
 // Returns c plus the sum of these products as one wgmma computes it: what is below 2^-25 of the largest
 // power of two is lost, and then what a float has no room for.
-float wgmma(float c, const std::vector<double>& products) {
+static float wgmma(float c, const std::vector<double>& products) {
   int largest = c != 0 ? std::ilogb(c) : -1000;
   for (const double p : products)
     if (p != 0) largest = std::max(largest, std::ilogb(p));
@@ -35,7 +33,7 @@ float wgmma(float c, const std::vector<double>& products) {
 
 // Sums one row of A and one of B. Within each half of a k-tile the elements come in an order that `rng` makes
 // up.
-double sum_of(const Problem& p, int32_t row, int32_t column, int slices, int groups, Rng& rng) {
+static double sum_of(const Problem& p, int32_t row, int32_t column, int slices, int groups, Rng& rng) {
   const auto product = [&](int64_t k) {
     if (k >= p.k) return 0.0;
     return double{ref::e2m1_decode(ref::nibble(&p.a[row * p.lda / 2], k))} *
@@ -66,12 +64,10 @@ double sum_of(const Problem& p, int32_t row, int32_t column, int slices, int gro
   return total;
 }
 
-ref::Product product_of(const Problem& p) {
+static ref::Product product_of(const Problem& p) {
   return ref::product({p.a.data(), p.lda / 2, p.sfa.data(), p.m},
                       {p.b1.data(), p.ldb1 / 2, p.sfb1.data(), p.n}, p.k, ref::TensorCore::kWgmma);
 }
-
-}  // namespace
 
 TEST_CASE("the bound for wgmma holds in any order, and says something", "[ref]") {
   Rng rng(5);

@@ -4,19 +4,16 @@
 #include <bit>
 
 namespace checkpoint {
-namespace {
 
-uint64_t random_bits(uint64_t& state) {
+static uint64_t random_bits(uint64_t& state) {
   state = state * 6364136223846793005u + 1442695040888963407u;
   return state >> 33;
 }
 
 // SFA of groups whose rows follow each other: each begins at a block of 128 rows of its own.
-size_t blocks_of_rows(int32_t rows, size_t experts) {
+static size_t blocks_of_rows(int32_t rows, size_t experts) {
   return experts == 1 ? (rows + 127) / 128 : (rows + 127 * std::min<size_t>(experts, rows)) / 128;
 }
-
-}  // namespace
 
 Input make_input(int32_t rows, int32_t k, size_t experts) {
   Input input;

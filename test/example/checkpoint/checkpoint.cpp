@@ -6,9 +6,8 @@
 #include "example/checkpoint/stored.h"
 
 namespace checkpoint {
-namespace {
 
-void add_fused(const Stored& both, bool interleaved, Mlp& mlp) {
+static void add_fused(const Stored& both, bool interleaved, Mlp& mlp) {
   if (both.planes.rows % 2 != 0) refuse(*both.tensor, "has an odd number of rows, so it is not gate and up");
   const uint64_t n = both.planes.rows / 2;
   for (uint64_t e = 0; e < both.planes.experts; ++e) {
@@ -17,7 +16,7 @@ void add_fused(const Stored& both, bool interleaved, Mlp& mlp) {
   }
 }
 
-void add_pair(const Stored& gate, const Stored& up, Mlp& mlp) {
+static void add_pair(const Stored& gate, const Stored& up, Mlp& mlp) {
   const Planes &g = gate.planes, &u = up.planes;
   if (g.encoding != u.encoding)
     refuse(*up.tensor, std::string("is ") + name_of(u.encoding) + ", but " + printable(gate.tensor->name) +
@@ -31,7 +30,7 @@ void add_pair(const Stored& gate, const Stored& up, Mlp& mlp) {
   }
 }
 
-std::string layout_of(bool transposed, bool fused, bool interleaved) {
+static std::string layout_of(bool transposed, bool fused, bool interleaved) {
   return std::string(transposed ? "transposed, " : "") + (!fused ? "gate and up in tensors of their own"
                                                           : interleaved
                                                               ? "gate and up in one tensor, row by row"
@@ -40,7 +39,7 @@ std::string layout_of(bool transposed, bool fused, bool interleaved) {
 
 // In gpt-oss's own names the rows are in turns, and gate first in llama.cpp's; of other fused tensors the
 // caller knows.
-bool is_interleaved(const Gate& gate, bool gpt_oss, const Choice& choice) {
+static bool is_interleaved(const Gate& gate, bool gpt_oss, const Choice& choice) {
   const std::string leaf = gate.spelling->gate;
   if (choice.interleaved || !gpt_oss || gate.spelling->up || gate.names->convention == Convention::kGguf)
     return choice.interleaved;
@@ -53,13 +52,11 @@ bool is_interleaved(const Gate& gate, bool gpt_oss, const Choice& choice) {
 }
 
 // A GGUF's own word for its model, or "".
-std::string architecture_of(const Metadata& metadata) {
+static std::string architecture_of(const Metadata& metadata) {
   for (const auto& [key, value] : metadata)
     if (key == "general.architecture") return value;
   return "";
 }
-
-}  // namespace
 
 Mlp find_mlp(const Tensors& tensors, const Choice& choice) {
   const Gate gate = choose_gate(tensors, choice.gate);

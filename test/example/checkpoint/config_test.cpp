@@ -10,25 +10,23 @@
 using namespace checkpoint;
 using dualgemm_test::contains;
 
-namespace {
-
 const std::string kLayer = "model.layers.0.mlp.gate_proj";
 
-Config config_of(const std::string& text) {
+static Config config_of(const std::string& text) {
   Config config;
   read_config({reinterpret_cast<const uint8_t*>(text.data()), text.size()}, config);
   return config;
 }
 
 // Is the layer read? Throws if not.
-void check(const std::string& text, const std::string& stem = kLayer) { check_layer(config_of(text), stem); }
+static void check(const std::string& text, const std::string& stem = kLayer) {
+  check_layer(config_of(text), stem);
+}
 
-std::string group(const std::string& weights, const std::string& besides = "") {
+static std::string group(const std::string& weights, const std::string& besides = "") {
   return R"({"quantization_config": {"config_groups": {"group_0": {"targets": ["Linear"], "weights": {)" +
          weights + "}" + besides + "}}}}";
 }
-
-}  // namespace
 
 TEST_CASE("config: entries about quantisation are found at any depth", "[checkpoint][config]") {
   const std::string around = GENERATE(

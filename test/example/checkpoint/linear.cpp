@@ -5,10 +5,9 @@
 #include "example/checkpoint/stored.h"
 
 namespace checkpoint {
-namespace {
 
 // Adds the matrices of one tensor. Of a tensor after the first says why it is not like that one.
-void add_weight(const Stored& stored, const Stored& first, bool numbered, Linear& linear) {
+static void add_weight(const Stored& stored, const Stored& first, bool numbered, Linear& linear) {
   const Planes &x = stored.planes, &y = first.planes;
   if (x.rows != y.rows || x.k != y.k || x.encoding != y.encoding || (numbered && x.experts != 1))
     refuse(*stored.tensor,
@@ -17,7 +16,8 @@ void add_weight(const Stored& stored, const Stored& first, bool numbered, Linear
 }
 
 // Leaves this rank's part of K. A part begins where a block of factors does, and its rows are compact.
-void take_columns(const Choice& choice, const StoredTensor& first, int32_t k, std::vector<Matrix>& matrices) {
+static void take_columns(const Choice& choice, const StoredTensor& first, int32_t k,
+                         std::vector<Matrix>& matrices) {
   const Encoding encoding = matrices[0].encoding;
   const int32_t unit = encoding == Encoding::kGguf ? 64 : 32;
   if (k % (unit * choice.tp_size) != 0)
@@ -32,7 +32,7 @@ void take_columns(const Choice& choice, const StoredTensor& first, int32_t k, st
   }
 }
 
-void finish(const Stored& first, Cut cut, const Choice& choice, Linear& linear) {
+static void finish(const Stored& first, Cut cut, const Choice& choice, Linear& linear) {
   linear.layout = first.planes.transposed ? "transposed, one product" : "one product";
   linear.n = static_cast<int32_t>(first.planes.rows);
   linear.k = static_cast<int32_t>(first.planes.k);
@@ -43,8 +43,6 @@ void finish(const Stored& first, Cut cut, const Choice& choice, Linear& linear) 
   (cut == Cut::kN ? linear.n : linear.k) /= choice.tp_size;
   check_extents(linear, *first.tensor);
 }
-
-}  // namespace
 
 Linear find_linear(const Tensors& tensors, const std::string& name, Cut cut, const Choice& choice) {
   const Weight weight = choose_weight(tensors, name);

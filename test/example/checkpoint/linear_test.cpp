@@ -10,12 +10,10 @@
 using namespace checkpoint;
 using dualgemm_test::contains;
 
-namespace {
-
 constexpr char kDown[] = "l.0.mlp.down_proj";
 
 // Gate and up with N = 128, and down.
-Made whole(uint64_t k_of_down = 128) {
+static Made whole(uint64_t k_of_down = 128) {
   Made made;
   for (const char* leaf : {"gate_proj", "up_proj"})
     made.modelopt(std::string("l.0.mlp.") + leaf, 128, 64, 0.5f, 0.25f);
@@ -23,20 +21,18 @@ Made whole(uint64_t k_of_down = 128) {
   return made;
 }
 
-Linear down_of(const Made& made, const Choice& choice = {}) {
+static Linear down_of(const Made& made, const Choice& choice = {}) {
   const Tensors tensors = made.all();
   Mlp mlp = find_mlp(tensors, choice);
   return find_down(tensors, choice, mlp);
 }
 
-Choice rank(int rank, int size) {
+static Choice rank(int rank, int size) {
   Choice choice;
   choice.tp_rank = rank;
   choice.tp_size = size;
   return choice;
 }
-
-}  // namespace
 
 TEST_CASE("linear: down is found behind its gate, with scales of its own", "[checkpoint][linear]") {
   Made made = whole();

@@ -32,7 +32,6 @@
 #include <optional>
 
 namespace checkpoint {
-namespace {
 
 constexpr Spelling kSpellings[] = {{"gate_proj", "up_proj", "down_proj"},
                                    {"w1", "w3", "w2"},
@@ -64,7 +63,7 @@ constexpr std::pair<const char*, const char*> kOthers[] = {
     {".weight._data", "has the name of optimum-quanto's tensors of several parts"}};
 
 // "m.experts.12." becomes "m.experts." with "." behind the number.
-void split_expert(Gate& gate) {
+static void split_expert(Gate& gate) {
   const std::string& path = gate.before;
   const size_t digits = path.find_last_not_of("0123456789", path.size() - 2) + 1;
   constexpr std::string_view kExperts = "experts.";
@@ -78,7 +77,7 @@ void split_expert(Gate& gate) {
 }
 
 // The tensor as elements, by the end of its name: first what is likelier.
-std::vector<Weight> weights_of(const StoredTensor& tensor) {
+static std::vector<Weight> weights_of(const StoredTensor& tensor) {
   std::vector<const Names*> all = {&kCompressedTensors, tensor.ggml_type ? &kGguf : &kModelOpt};
   for (const Names& names : kParameters) all.push_back(&names);
   std::vector<Weight> weights;
@@ -90,7 +89,7 @@ std::vector<Weight> weights_of(const StoredTensor& tensor) {
 }
 
 // The tensor as a gate, or as the up of one: *is_up says which.
-std::optional<Gate> parse(const StoredTensor& tensor, bool* is_up) {
+static std::optional<Gate> parse(const StoredTensor& tensor, bool* is_up) {
   for (const auto& [stem, names] : weights_of(tensor)) {
     const size_t leaf = stem.rfind('.') + 1;  // 0 where there is no '.'
     for (const Spelling& spelling : kSpellings) {
@@ -105,7 +104,7 @@ std::optional<Gate> parse(const StoredTensor& tensor, bool* is_up) {
   return std::nullopt;
 }
 
-std::vector<Gate> find_gates(const Tensors& tensors) {
+static std::vector<Gate> find_gates(const Tensors& tensors) {
   std::vector<Gate> gates, ups;
   std::map<std::string, size_t> known;
   for (const auto& [_, tensor] : tensors.all()) {
@@ -126,13 +125,11 @@ std::vector<Gate> find_gates(const Tensors& tensors) {
   return gates;
 }
 
-bool has_four_bits(const StoredTensor& tensor) {
+static bool has_four_bits(const StoredTensor& tensor) {
   for (const char* dtype : {"U8", "I8", "F4", "NVFP4"})
     if (tensor.dtype == dtype) return true;
   return false;
 }
-
-}  // namespace
 
 const char* name_of(Convention convention) {
   switch (convention) {

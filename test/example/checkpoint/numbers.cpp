@@ -8,14 +8,13 @@
 #include "example/checkpoint/names.h"
 
 namespace checkpoint {
-namespace {
 
 // Between these lies the largest weight or activation that a scale gives, 6 * 448 times it. What is outside
 // is no number of a model. Inside, neither an alpha, nor g and u, nor their product leaves the range of
 // float: with K up to 2^30 and activations below 4, as this program makes them, g and u are below 2^63.
 constexpr double kLeast = 0x1p-30, kMost = 0x1p30;
 
-float float_at(const StoredTensor& tensor, uint64_t i) {
+static float float_at(const StoredTensor& tensor, uint64_t i) {
   const bool wide = tensor.dtype == "F32";  // else BF16
   uint32_t bits = 0;
   for (int byte = 0; byte < (wide ? 4 : 2); ++byte)
@@ -23,13 +22,11 @@ float float_at(const StoredTensor& tensor, uint64_t i) {
   return std::bit_cast<float>(wide ? bits : bits << 16);
 }
 
-std::string text_of(double value) {
+static std::string text_of(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.9g", value);
   return text;
 }
-
-}  // namespace
 
 std::vector<TwoScales> read_scales(const StoredTensor& tensor, uint64_t experts, bool fused, bool encode) {
   const uint64_t count = element_count(tensor.name, tensor.shape);
@@ -61,9 +58,7 @@ float read_bias(const StoredTensor& tensor, uint64_t i) {
   return bias;
 }
 
-namespace {
-
-std::string place(const Planes& planes, uint64_t row, uint64_t first, uint64_t elements) {
+static std::string place(const Planes& planes, uint64_t row, uint64_t first, uint64_t elements) {
   return " in row " + std::to_string(row % planes.rows) +
          (planes.experts > 1 ? " of expert " + std::to_string(row / planes.rows) : "") + ", columns " +
          std::to_string(first) + " to " + std::to_string(first + elements - 1);
@@ -72,7 +67,7 @@ std::string place(const Planes& planes, uint64_t row, uint64_t first, uint64_t e
 // An E4M3 has a sign, but a factor of a launch is a UE4M3, whose sign bit the hardware ignores: a negative
 // one would be multiplied as a positive one. The one byte above 448 = 0x7E that is harmless is another zero:
 // GGUF has 0x7F for that, E4M3 a negative one.
-void check_e4m3(const StoredTensor& tensor, const Planes& planes) {
+static void check_e4m3(const StoredTensor& tensor, const Planes& planes) {
   const bool blocks = planes.encoding == Encoding::kGguf;
   const uint8_t* const rows = blocks ? planes.elements : planes.factors;
   const uint64_t row_bytes = blocks ? planes.element_bytes() : planes.factor_bytes();
@@ -86,7 +81,7 @@ void check_e4m3(const StoredTensor& tensor, const Planes& planes) {
 }
 
 // E8M0 is 2^(byte - 127), without a sign; 0xFF is NaN. Where the 32 elements are zero any other will do.
-void check_e8m0(const StoredTensor& tensor, const Planes& planes) {
+static void check_e8m0(const StoredTensor& tensor, const Planes& planes) {
   for (uint64_t row = 0; row < planes.experts * planes.rows; ++row)
     for (uint64_t block = 0; block < planes.factor_bytes(); ++block) {
       const uint8_t byte = planes.factors[row * planes.factor_bytes() + block];
@@ -99,8 +94,6 @@ void check_e8m0(const StoredTensor& tensor, const Planes& planes) {
                            ": the largest number that it gives is not one from 2^-30 to 2^30");
     }
 }
-
-}  // namespace
 
 void check_factors(const StoredTensor& tensor, const Planes& planes) {
   if (planes.encoding == Encoding::kMxfp4) check_e8m0(tensor, planes);

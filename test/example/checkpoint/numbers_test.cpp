@@ -11,15 +11,11 @@
 using namespace checkpoint;
 using dualgemm_test::contains;
 
-namespace {
-
-Made of_gguf() {
+static Made of_gguf() {
   Made made;
   made.gguf("blk.0.ffn_gate").gguf("blk.0.ffn_up");
   return made;
 }
-
-}  // namespace
 
 TEST_CASE("checkpoint: a number that is no scale is refused, and the tensor and the number named",
           "[checkpoint]") {

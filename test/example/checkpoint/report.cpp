@@ -5,18 +5,15 @@
 #include <algorithm>
 
 namespace checkpoint {
-namespace {
 
 constexpr size_t kMost = 8;  // two projections, each with its scales
 
 // A line for each, or one for all.
-void print_names(const char* first, const std::vector<std::string>& names) {
+static void print_names(const char* first, const std::vector<std::string>& names) {
   for (size_t i = 0; i < std::min(kMost, names.size()); ++i)
     fmt::print("{:12} {}\n", i == 0 ? first : "", names[i]);
   if (names.size() > kMost) fmt::print("             ... and {} more\n", names.size() - kMost);
 }
-
-}  // namespace
 
 std::string joined(const std::vector<double>& values) {
   std::string text;

@@ -9,9 +9,7 @@ using checkpoint::FormatError;
 using checkpoint::read_safetensors;
 using dualgemm_test::contains;
 
-namespace {
-
-std::vector<uint8_t> file_of(const std::string& header, size_t data, uint64_t length) {
+static std::vector<uint8_t> file_of(const std::string& header, size_t data, uint64_t length) {
   std::vector<uint8_t> file;
   for (int i = 0; i < 8; ++i) file.push_back(static_cast<uint8_t>(length >> (8 * i)));
   file.insert(file.end(), header.begin(), header.end());
@@ -19,18 +17,16 @@ std::vector<uint8_t> file_of(const std::string& header, size_t data, uint64_t le
   return file;
 }
 
-std::vector<uint8_t> file_of(const std::string& header, size_t data) {
+static std::vector<uint8_t> file_of(const std::string& header, size_t data) {
   return file_of(header, data, header.size());
 }
 
 // An entry of a header.
-std::string entry(const std::string& name, const std::string& dtype, const std::string& shape,
-                  const std::string& offsets) {
+static std::string entry(const std::string& name, const std::string& dtype, const std::string& shape,
+                         const std::string& offsets) {
   return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":" + offsets +
          "}";
 }
-
-}  // namespace
 
 TEST_CASE("safetensors: tensors have their name, type, shape and bytes", "[checkpoint][safetensors]") {
   auto file = file_of("{\"__metadata__\":{\"format\":\"pt\"}," + entry("b", "F32", "[]", "[6,10]") + "," +

@@ -5,24 +5,21 @@
 #include <algorithm>
 #include <string>
 
-#include "example/checkpoint/comfy.h"
 #include "example/checkpoint/made.h"
 #include "support/catch.hpp"
 
 using namespace checkpoint;
 using dualgemm_test::contains;
 
-namespace {
-
 const std::string kGateStem = "l.0.mlp.gate_proj", kUpStem = "l.0.mlp.up_proj";
 
-Made& mark(Made& made, const std::string& stem, const std::string& json) {
+static Made& mark(Made& made, const std::string& stem, const std::string& json) {
   made.add(stem + ".comfy_quant", "U8", {json.size()}, 1);
   return made.set(stem + ".comfy_quant", json.data(), json.size());
 }
 
 // One Linear of ComfyUI with N = 40, K = 96: 6 factors of a row, in two atoms.
-Made comfy(const std::string& json) {
+static Made comfy(const std::string& json) {
   Made made;
   for (const char* stem : {"m.w1", "m.w3"}) {
     made.add(std::string(stem) + ".weight", "U8", {40, 48}, 1);
@@ -32,8 +29,6 @@ Made comfy(const std::string& json) {
   }
   return made;
 }
-
-}  // namespace
 
 TEST_CASE("checkpoint: every tensor under the stem of a weight is used or refused",
           "[checkpoint][siblings]") {

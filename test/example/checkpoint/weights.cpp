@@ -4,12 +4,12 @@
 #include <cstring>
 
 namespace checkpoint {
-namespace {
 
 // Experts that are tensors of their own become one buffer, whose stride is the compact one; so do the rows
 // of a rank. (A buffer that is on the device already needs no copy: pitches and strides of the launch reach
 // into it.)
-std::vector<uint8_t> gather(const std::vector<Matrix>& matrices, int32_t n, bool factors, size_t row_bytes) {
+static std::vector<uint8_t> gather(const std::vector<Matrix>& matrices, int32_t n, bool factors,
+                                   size_t row_bytes) {
   std::vector<uint8_t> rows(matrices.size() * n * row_bytes);
   uint8_t* to = rows.data();
   for (const Matrix& matrix : matrices)
@@ -22,7 +22,7 @@ std::vector<uint8_t> gather(const std::vector<Matrix>& matrices, int32_t n, bool
 }
 
 // Elements stay as they are. Factors in rows go to the device as rows, and are moved to atoms there.
-Weights upload_rows(const std::vector<Matrix>& matrices, int32_t n, int32_t k) {
+static Weights upload_rows(const std::vector<Matrix>& matrices, int32_t n, int32_t k) {
   const DeviceBuffer rows(gather(matrices, n, true, k / 16));
   Weights weights{DeviceBuffer(gather(matrices, n, false, k / 2)),
                   DeviceBuffer(matrices.size() * dualgemm_sf_size(n, k)),
@@ -39,7 +39,7 @@ Weights upload_rows(const std::vector<Matrix>& matrices, int32_t n, int32_t k) {
 }
 
 // GGUF's blocks have another order of elements, so both are made on the host.
-Weights upload_blocks(const std::vector<Matrix>& matrices, int32_t n, int32_t k) {
+static Weights upload_blocks(const std::vector<Matrix>& matrices, int32_t n, int32_t k) {
   const size_t matrix_bytes = size_t(n) * k / 2, atoms = dualgemm_sf_size(n, k);
   std::vector<uint8_t> elements(matrices.size() * matrix_bytes), factors(matrices.size() * atoms);
   for (size_t e = 0; e < matrices.size(); ++e)
@@ -51,7 +51,7 @@ Weights upload_blocks(const std::vector<Matrix>& matrices, int32_t n, int32_t k)
 
 // Of MXFP4 the elements stay as they are, too. Its factors become NVFP4's and one number for each expert,
 // from where they are in the file: rows of gate and up in turn have a pitch.
-Weights upload_mxfp4(const std::vector<Matrix>& matrices, int32_t n, int32_t k) {
+static Weights upload_mxfp4(const std::vector<Matrix>& matrices, int32_t n, int32_t k) {
   const size_t atoms = dualgemm_sf_size(n, k);
   std::vector<uint8_t> factors(matrices.size() * atoms);
   std::vector<double> scales;
@@ -66,18 +66,16 @@ Weights upload_mxfp4(const std::vector<Matrix>& matrices, int32_t n, int32_t k) 
   return {DeviceBuffer(gather(matrices, n, false, k / 2)), DeviceBuffer(factors), scales};
 }
 
-float from_e2m1(int code) {
+static float from_e2m1(int code) {
   constexpr float kValues[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
   return code & 8 ? -kValues[code & 7] : kValues[code];
 }
 
-float from_e4m3(int factor) {
+static float from_e4m3(int factor) {
   const int exponent = factor >> 3 & 15, mantissa = factor & 7;
   if (exponent == 15 && mantissa == 7) return NAN;
   return exponent == 0 ? std::ldexp(float(mantissa), -9) : std::ldexp(float(8 + mantissa), exponent - 10);
 }
-
-}  // namespace
 
 Weights upload(const std::vector<Matrix>& matrices, int32_t n, int32_t k) {
   switch (matrices[0].encoding) {

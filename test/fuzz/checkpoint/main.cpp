@@ -18,19 +18,17 @@ using namespace checkpoint;
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
 
-namespace {
-
-void require(bool holds) {
+static void require(bool holds) {
   if (!holds) std::abort();
 }
 
-unsigned touch(Bytes bytes) {
+static unsigned touch(Bytes bytes) {
   unsigned sum = 0;
   for (const uint8_t byte : bytes) sum += byte;
   return sum;
 }
 
-unsigned touch(const Matrix& matrix, int32_t n, int32_t k) {
+static unsigned touch(const Matrix& matrix, int32_t n, int32_t k) {
   unsigned sum = 0;
   for (int32_t row = 0; row < n; ++row) {
     const bool blocks = matrix.encoding == Encoding::kGguf;
@@ -42,7 +40,7 @@ unsigned touch(const Matrix& matrix, int32_t n, int32_t k) {
 }
 
 // Every byte of the weights, whose scales and biases are numbers of a launch.
-void look_at(const std::vector<Matrix>& weights, int32_t n, int32_t k) {
+static void look_at(const std::vector<Matrix>& weights, int32_t n, int32_t k) {
   require(!weights.empty() && n > 0 && n % 8 == 0 && k > 0 && k % 32 == 0);
   unsigned sum = 0;
   for (const Matrix& matrix : weights) {
@@ -53,7 +51,7 @@ void look_at(const std::vector<Matrix>& weights, int32_t n, int32_t k) {
   __asm__ volatile("" : : "r"(sum));  // or nothing would have to be read
 }
 
-void look(const Tensors& tensors, Bytes file) {
+static void look(const Tensors& tensors, Bytes file) {
   Choice choice;
   const uint8_t options = file.empty() ? 0 : file.back();
   choice.interleaved = options & 1;
@@ -73,8 +71,6 @@ void look(const Tensors& tensors, Bytes file) {
   require(down.weights.size() == mlp.gates.size() && down.k == mlp.n);
   look_at(down.weights, down.n, down.k);
 }
-
-}  // namespace
 
 extern "C" const char* __asan_default_options() {
   return "detect_stack_use_after_return=0:quarantine_size_mb=32";

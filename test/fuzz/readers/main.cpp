@@ -20,23 +20,21 @@
 
 using namespace dualgemm_fuzz;
 
-namespace {
-
-void require(bool holds, const char* what, std::string_view text = {}) {
+static void require(bool holds, const char* what, std::string_view text = {}) {
   if (holds) return;
   std::fprintf(stderr, "%s: %.*s\n", what, int(text.size()), text.data());
   std::abort();
 }
 
 // Is there a number behind the word?
-bool names(const std::string& text, std::string_view word) {
+static bool names(const std::string& text, std::string_view word) {
   for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
     if (at + word.size() < text.size() && std::isdigit(uint8_t(text[at + word.size()]))) return true;
   return false;
 }
 
 // Every index of a decoded kernel is one of something.
-void check(const sim::Kernel& kernel) {
+static void check(const sim::Kernel& kernel) {
   const size_t registers = kernel.register_names.size(), code = kernel.code.size();
   const auto value = [&](const sim::Value& v) {
     if (v.kind == sim::Value::Kind::kRegister) require(v.reg < registers, "register", kernel.info.name);
@@ -62,7 +60,7 @@ void check(const sim::Kernel& kernel) {
 }
 
 // Loading a large variable takes time and finds nothing.
-void leave_small(sim::ptx::Module& module) {
+static void leave_small(sim::ptx::Module& module) {
   uint64_t bytes = 0;
   for (const sim::ptx::Variable& variable : module.variables) {
     if (variable.size > 1 << 20 || (bytes += variable.size) > 1 << 20)
@@ -70,7 +68,7 @@ void leave_small(sim::ptx::Module& module) {
   }
 }
 
-bool load(const std::string& text) {
+static bool load(const std::string& text) {
   try {
     sim::GlobalMemory memory;
     const auto module = sim::Module::load(text, memory, leave_small);
@@ -89,7 +87,7 @@ bool load(const std::string& text) {
 }
 
 // As the runtime does: the module whole, or a kernel of it that stands alone.
-bool read_text(const std::string& text) {
+static bool read_text(const std::string& text) {
   const bool whole = load(text);
   constexpr std::string_view kEntry = ".visible .entry ";
   const size_t at = text.find(kEntry), end = text.find('(', at);
@@ -101,7 +99,7 @@ bool read_text(const std::string& text) {
   return whole;
 }
 
-bool read_container(std::string bytes) {
+static bool read_container(std::string bytes) {
   // How many bytes lie in memory is not for the reader to know: what the linker put there has them all.
   uint16_t header;
   uint64_t rest;
@@ -138,11 +136,9 @@ bool read_container(std::string bytes) {
   return whole;
 }
 
-bool read(std::string input) {
+static bool read(std::string input) {
   return is_container(input) ? read_container(std::move(input)) : read_text(input);
 }
-
-}  // namespace
 
 extern "C" const char* __asan_default_options() {
   return "detect_leaks=1:detect_stack_use_after_return=0:quarantine_size_mb=32:malloc_context_size=4";

@@ -15,14 +15,13 @@
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
 
 namespace dualgemm_fuzz {
-namespace {
 
 constexpr uint32_t kMagic = 0xBA55ED50;
 constexpr size_t kContainerHeader = 16, kEntryHeader = 64;
 constexpr uint64_t kLz4 = 0x2000, kZstd = 0x8000, kTargetA = 0x100000, kTargetF = 0x200000;
 constexpr size_t kMostText = 8192;
 
-std::vector<std::string> words_of(const char* text) {
+static std::vector<std::string> words_of(const char* text) {
   std::istringstream in(text);
   return {std::istream_iterator<std::string>(in), {}};
 }
@@ -39,25 +38,25 @@ const std::vector<std::string> kWords = words_of(
     "%clock64 L0: .attribute");
 
 template <class T>
-T field(const std::string& bytes, size_t at) {
+static T field(const std::string& bytes, size_t at) {
   T value{};
   if (at + sizeof value <= bytes.size()) std::memcpy(&value, bytes.data() + at, sizeof value);
   return value;
 }
 
 template <class T>
-void put(std::string& bytes, size_t at, T value) {
+static void put(std::string& bytes, size_t at, T value) {
   if (at + sizeof value <= bytes.size()) std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
-size_t below(size_t end, Random& random) { return end == 0 ? 0 : random() % end; }
+static size_t below(size_t end, Random& random) { return end == 0 ? 0 : random() % end; }
 
 template <class T>
-const T& one_of(const std::vector<T>& list, Random& random) {
+static const T& one_of(const std::vector<T>& list, Random& random) {
   return list[below(list.size(), random)];
 }
 
-void mutate_bytes(std::string& bytes, size_t most, Random&) {
+static void mutate_bytes(std::string& bytes, size_t most, Random&) {
   const size_t size = bytes.size();
   bytes.resize(size + 64);
   bytes.resize(
@@ -65,7 +64,7 @@ void mutate_bytes(std::string& bytes, size_t most, Random&) {
 }
 
 // A token with the blanks in front of it. A word includes its dots.
-std::vector<std::string> split(const std::string& text) {
+static std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> tokens;
   const auto in_word = [](char c) {
     return std::isalnum(uint8_t(c)) || c == '_' || c == '$' || c == '%' || c == '.';
@@ -82,9 +81,11 @@ std::vector<std::string> split(const std::string& text) {
   return tokens;
 }
 
-size_t blanks(const std::string& token) { return std::min(token.find_first_not_of(" \t\r\n"), token.size()); }
+static size_t blanks(const std::string& token) {
+  return std::min(token.find_first_not_of(" \t\r\n"), token.size());
+}
 
-void change_lines(std::string& text, Random& random) {
+static void change_lines(std::string& text, Random& random) {
   std::vector<std::string> lines;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
@@ -110,7 +111,7 @@ void change_lines(std::string& text, Random& random) {
 }
 
 // Changes one qualifier of a word: leaves it out, doubles it, or takes one of another word.
-void change_qualifier(std::string& word, const std::string& other, Random& random) {
+static void change_qualifier(std::string& word, const std::string& other, Random& random) {
   const auto cut = [&](const std::string& from) {
     std::vector<std::string> parts;
     for (size_t at = 0; at < from.size();) {
@@ -135,7 +136,7 @@ void change_qualifier(std::string& word, const std::string& other, Random& rando
   for (const std::string& part : parts) word += part;
 }
 
-void change_token(std::string& text, Random& random) {
+static void change_token(std::string& text, Random& random) {
   std::vector<std::string> tokens = split(text);
   if (tokens.empty()) return;
   size_t at = below(tokens.size(), random);
@@ -179,7 +180,7 @@ void change_token(std::string& text, Random& random) {
 }
 
 // Returns the text of the first PTX entry, empty where there is none that this reads.
-std::string first_text(const std::string& container) {
+static std::string first_text(const std::string& container) {
   for (size_t at = kContainerHeader; at + kEntryHeader <= container.size();) {
     const uint64_t header = field<uint32_t>(container, at + 4), padded = field<uint64_t>(container, at + 8);
     if (header < kEntryHeader || header > container.size() - at || padded > container.size() - at - header)
@@ -201,7 +202,7 @@ std::string first_text(const std::string& container) {
   return {};
 }
 
-void change_header(std::string& container, Random& random) {
+static void change_header(std::string& container, Random& random) {
   // The container's own fields, or those of one of the entries.
   std::vector<size_t> entries;
   for (size_t at = kContainerHeader; at + kEntryHeader <= container.size() && entries.size() < 8;) {
@@ -236,8 +237,6 @@ void change_header(std::string& container, Random& random) {
   }
   std::memcpy(container.data() + at, &value, bytes);
 }
-
-}  // namespace
 
 bool is_container(std::string_view input) {
   uint32_t magic = 0;

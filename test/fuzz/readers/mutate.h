@@ -2,8 +2,6 @@
 // past the first line. Bytes alone seldom do.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <random>
 #include <string>
 #include <string_view>

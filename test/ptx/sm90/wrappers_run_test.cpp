@@ -60,6 +60,23 @@ void check_multiply(int n, void (*kernel)(const uint32_t*, const uint32_t*, floa
   CHECK(wrong == 0);
 }
 
+struct HalfProduct {
+  uint16_t x, y, product;
+};
+
+// Every pair of cases: one is in the low half, the other in the high half.
+void check_products(auto kernel, const std::vector<HalfProduct>& cases) {
+  std::vector<uint32_t> in, expected;
+  for (const auto& low : cases)
+    for (const auto& high : cases) {
+      in.insert(in.end(), {uint32_t{high.x} << 16 | low.x, uint32_t{high.y} << 16 | low.y});
+      expected.push_back(uint32_t{high.product} << 16 | low.product);
+    }
+  DeviceArray<uint32_t> in_device(in), out(expected.size());
+  launch(kernel, static_cast<unsigned>(expected.size()), in_device.data(), out.data());
+  CHECK(out.host() == expected);
+}
+
 }  // namespace
 
 TEST_CASE_METHOD(OnH100, "wgmma: two products of one group, of every width", "[ptx][sm90]") {
@@ -113,39 +130,26 @@ TEST_CASE_METHOD(OnH100, "mbarrier_arrive_if: lanes without the predicate do not
 // 1.5 * 2.5 = 3.75, the smallest subnormal times 1 and times 2^119, as weights are, the largest times itself,
 // 2^-126 times 2^-7, a tie that goes to the even number, and a sign.
 TEST_CASE_METHOD(OnH100, "mul_rn_bf16x2: products of each half, subnormal ones too", "[ptx][sm90]") {
-  const struct {
-    uint16_t x, y, product;
-  } cases[] = {{0x3FC0, 0x4020, 0x4070}, {0x0001, 0x3F80, 0x0001}, {0x0001, 0x7B00, 0x3880},
-               {0x0040, 0x7F60, 0x3FE0}, {0x7F7F, 0x7F7F, 0x7F80}, {0x0080, 0x3C00, 0x0001},
-               {0x0003, 0x3F00, 0x0002}, {0xBF80, 0x0001, 0x8001}};
-  std::vector<uint32_t> in, expected;
-  for (const auto& low : cases)
-    for (const auto& high : cases) {
-      in.insert(in.end(), {uint32_t{high.x} << 16 | low.x, uint32_t{high.y} << 16 | low.y});
-      expected.push_back(uint32_t{high.product} << 16 | low.product);
-    }
-  DeviceArray<uint32_t> in_device(in), out(expected.size());
-  launch(mul_rn_bf16x2, static_cast<unsigned>(expected.size()), in_device.data(), out.data());
-  CHECK(out.host() == expected);
+  check_products(mul_rn_bf16x2, {{0x3FC0, 0x4020, 0x4070},
+                                 {0x0001, 0x3F80, 0x0001},
+                                 {0x0001, 0x7B00, 0x3880},
+                                 {0x0040, 0x7F60, 0x3FE0},
+                                 {0x7F7F, 0x7F7F, 0x7F80},
+                                 {0x0080, 0x3C00, 0x0001},
+                                 {0x0003, 0x3F00, 0x0002},
+                                 {0xBF80, 0x0001, 0x8001}});
 }
 
 // 1.5 * 2.5 = 3.75, the smallest subnormal times 1, the largest times itself, 2^-14 * 2^-10 = 2^-24, ties
 // that go to the even number.
 TEST_CASE_METHOD(OnH100, "mul_rn_f16x2: products of each half, subnormal ones too", "[ptx][sm90]") {
-  const struct {
-    uint16_t x, y, product;
-  } cases[] = {{0x3E00, 0x4100, 0x4380}, {0x0001, 0x3C00, 0x0001}, {0x7BFF, 0x7BFF, 0x7C00},
-               {0x0400, 0x1400, 0x0001}, {0x0001, 0x3800, 0x0000}, {0x0003, 0x3800, 0x0002},
-               {0xBC00, 0x0001, 0x8001}};
-  std::vector<uint32_t> in, expected;
-  for (const auto& low : cases)
-    for (const auto& high : cases) {
-      in.insert(in.end(), {uint32_t{high.x} << 16 | low.x, uint32_t{high.y} << 16 | low.y});
-      expected.push_back(uint32_t{high.product} << 16 | low.product);
-    }
-  DeviceArray<uint32_t> in_device(in), out(expected.size());
-  launch(mul_rn_f16x2, static_cast<unsigned>(expected.size()), in_device.data(), out.data());
-  CHECK(out.host() == expected);
+  check_products(mul_rn_f16x2, {{0x3E00, 0x4100, 0x4380},
+                                {0x0001, 0x3C00, 0x0001},
+                                {0x7BFF, 0x7BFF, 0x7C00},
+                                {0x0400, 0x1400, 0x0001},
+                                {0x0001, 0x3800, 0x0000},
+                                {0x0003, 0x3800, 0x0002},
+                                {0xBC00, 0x0001, 0x8001}});
 }
 
 TEST_CASE_METHOD(OnH100, "lop3_select: bits of x where the mask has ones, else of y", "[ptx][sm90]") {

@@ -77,40 +77,21 @@ __device__ void store_matrices(uint32_t address) {
 
 extern "C" {
 
-__global__ void __launch_bounds__(128) wgmma_n8(const uint32_t* a, const uint32_t* b, float* d) {
-  multiply<8>(a, b, d);
-}
-__global__ void __launch_bounds__(128) wgmma_n16(const uint32_t* a, const uint32_t* b, float* d) {
-  multiply<16>(a, b, d);
-}
-__global__ void __launch_bounds__(128) wgmma_n32(const uint32_t* a, const uint32_t* b, float* d) {
-  multiply<32>(a, b, d);
-}
-__global__ void __launch_bounds__(128) wgmma_n64(const uint32_t* a, const uint32_t* b, float* d) {
-  multiply<64>(a, b, d);
-}
-__global__ void __launch_bounds__(128) wgmma_n128(const uint32_t* a, const uint32_t* b, float* d) {
-  multiply<128>(a, b, d);
-}
-__global__ void __launch_bounds__(128) wgmma_n256(const uint32_t* a, const uint32_t* b, float* d) {
-  multiply<256>(a, b, d);
-}
-
-__global__ void __launch_bounds__(128) wgmma_bf16_n16(const uint32_t* a, const uint32_t* b, float* d) {
-  multiply<16, OfBf16>(a, b, d);
-}
-__global__ void __launch_bounds__(128) wgmma_bf16_n32(const uint32_t* a, const uint32_t* b, float* d) {
-  multiply<32, OfBf16>(a, b, d);
-}
-__global__ void __launch_bounds__(128) wgmma_bf16_n64(const uint32_t* a, const uint32_t* b, float* d) {
-  multiply<64, OfBf16>(a, b, d);
-}
-__global__ void __launch_bounds__(128) wgmma_bf16_n128(const uint32_t* a, const uint32_t* b, float* d) {
-  multiply<128, OfBf16>(a, b, d);
-}
-__global__ void __launch_bounds__(128) wgmma_bf16_n256(const uint32_t* a, const uint32_t* b, float* d) {
-  multiply<256, OfBf16>(a, b, d);
-}
+#define MULTIPLY(name, ...)                                                                     \
+  __global__ void __launch_bounds__(128) name(const uint32_t* a, const uint32_t* b, float* d) { \
+    multiply<__VA_ARGS__>(a, b, d);                                                             \
+  }
+MULTIPLY(wgmma_n8, 8)
+MULTIPLY(wgmma_n16, 16)
+MULTIPLY(wgmma_n32, 32)
+MULTIPLY(wgmma_n64, 64)
+MULTIPLY(wgmma_n128, 128)
+MULTIPLY(wgmma_n256, 256)
+MULTIPLY(wgmma_bf16_n16, 16, OfBf16)
+MULTIPLY(wgmma_bf16_n32, 32, OfBf16)
+MULTIPLY(wgmma_bf16_n64, 64, OfBf16)
+MULTIPLY(wgmma_bf16_n128, 128, OfBf16)
+MULTIPLY(wgmma_bf16_n256, 256, OfBf16)
 
 // Element n of a matrix, row by row, is n and 64 more for each matrix before it. Lane i names row i of 32,
 // each 16 bytes and as many between; all are written out.

@@ -11,7 +11,6 @@
 
 namespace sim {
 namespace alu {
-namespace {
 
 constexpr auto kResolvers = std::to_array(
     {&resolve_integer, &resolve_bits, &resolve_float, &resolve_half, &resolve_compare, &resolve_convert});
@@ -24,8 +23,6 @@ constexpr auto kOpcodes = std::to_array<std::string_view>(
      "mad",      "mad24", "madc", "max",   "min",  "mul",   "mul24", "neg",   "not",  "or",  "popc",
      "prmt",     "rcp",   "rem",  "rsqrt", "sad",  "selp",  "set",   "setp",  "shf",  "shl", "shr",
      "sin",      "slct",  "sqrt", "sub",   "subc", "szext", "tanh",  "testp", "xor"});
-
-}  // namespace
 
 bool is_integer(Type type) { return type >= Type::kB8 && type <= Type::kS64; }
 bool is_signed(Type type) { return type >= Type::kS8 && type <= Type::kS64; }

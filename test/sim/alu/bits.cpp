@@ -21,22 +21,12 @@ uint64_t predicate_not(const AluCode&, const uint64_t* in) { return ~in[0] & 1; 
 
 template <auto Op>
 AluFn pattern_unary(Type t) {
-  switch (t) {
-    case Type::kB16: return &apply1<uint16_t, Op>;
-    case Type::kB32: return &apply1<uint32_t, Op>;
-    case Type::kB64: return &apply1<uint64_t, Op>;
-    default: return nullptr;
-  }
+  return of_pattern<uint16_t, uint32_t, uint64_t>(t, []<class T> { return &apply1<T, Op>; });
 }
 template <auto Op>
 AluFn pattern_binary(Type t) {
-  switch (t) {
-    case Type::kPred: return &predicate_binary<Op>;
-    case Type::kB16: return &apply2<uint16_t, Op>;
-    case Type::kB32: return &apply2<uint32_t, Op>;
-    case Type::kB64: return &apply2<uint64_t, Op>;
-    default: return nullptr;
-  }
+  if (t == Type::kPred) return &predicate_binary<Op>;
+  return of_pattern<uint16_t, uint32_t, uint64_t>(t, []<class T> { return &apply2<T, Op>; });
 }
 
 // The amount is 32 bits whatever is shifted; amounts beyond the width shift everything out.
@@ -54,18 +44,9 @@ uint64_t shift_right(const AluCode&, const uint64_t* in) {
 }
 
 AluFn shift_right_of(Type t) {
-  switch (t) {
-    case Type::kB16:
-    case Type::kU16: return &shift_right<uint16_t>;
-    case Type::kB32:
-    case Type::kU32: return &shift_right<uint32_t>;
-    case Type::kB64:
-    case Type::kU64: return &shift_right<uint64_t>;
-    case Type::kS16: return &shift_right<int16_t>;
-    case Type::kS32: return &shift_right<int32_t>;
-    case Type::kS64: return &shift_right<int64_t>;
-    default: return nullptr;
-  }
+  const auto of = []<class T> { return &shift_right<T>; };
+  const AluFn pattern = of_pattern<uint16_t, uint32_t, uint64_t>(t, of);
+  return pattern ? pattern : of_number<uint16_t, uint32_t, uint64_t, int16_t, int32_t, int64_t>(t, of);
 }
 
 // shf shifts the 64-bit funnel {in[1], in[0]}; .l keeps the high word, .r the low one.
@@ -161,13 +142,8 @@ uint64_t find_leading(const AluCode&, const uint64_t* in) {
 
 template <bool kShiftAmount>
 AluFn find_leading_of(Type t) {
-  switch (t) {
-    case Type::kU32: return &find_leading<uint32_t, kShiftAmount>;
-    case Type::kU64: return &find_leading<uint64_t, kShiftAmount>;
-    case Type::kS32: return &find_leading<int32_t, kShiftAmount>;
-    case Type::kS64: return &find_leading<int64_t, kShiftAmount>;
-    default: return nullptr;
-  }
+  return of_number<uint32_t, uint64_t, int32_t, int64_t>(
+      t, []<class T> { return &find_leading<T, kShiftAmount>; });
 }
 
 template <class T>
@@ -287,15 +263,12 @@ void resolve_field(Spelling& s, AluCode* code) {
   const Type t = code->type;
   if (s.opcode() == "bfe") {
     code->inputs = 3;
-    if (t == Type::kU32) code->fn = &bit_field_extract<uint32_t>;
-    if (t == Type::kU64) code->fn = &bit_field_extract<uint64_t>;
-    if (t == Type::kS32) code->fn = &bit_field_extract<int32_t>;
-    if (t == Type::kS64) code->fn = &bit_field_extract<int64_t>;
+    code->fn =
+        of_number<uint32_t, uint64_t, int32_t, int64_t>(t, []<class T> { return &bit_field_extract<T>; });
     return;
   }
   code->inputs = 4;
-  if (t == Type::kB32) code->fn = &bit_field_insert<uint32_t>;
-  if (t == Type::kB64) code->fn = &bit_field_insert<uint64_t>;
+  code->fn = of_pattern<uint32_t, uint64_t>(t, []<class T> { return &bit_field_insert<T>; });
 }
 
 void resolve_extension(Spelling& s, AluCode* code) {
@@ -336,48 +309,25 @@ bool resolve_bits(Spelling& s, AluCode* code) {
     resolve_dot(s, code, op == "dp4a");
     return true;
   }
-  code->inputs = 2;
-  if (op == "and") {
-    code->fn = pattern_binary<kAnd>(t);
-  } else if (op == "or") {
-    code->fn = pattern_binary<kOr>(t);
-  } else if (op == "xor") {
-    code->fn = pattern_binary<kXor>(t);
-  } else if (op == "not") {
-    code->inputs = 1;
-    code->fn = t == Type::kPred ? &predicate_not : pattern_unary<kNot>(t);
-  } else if (op == "cnot") {
-    code->inputs = 1;
-    code->fn = pattern_unary<kCnot>(t);
-  } else if (op == "shl") {
-    if (t == Type::kB16) code->fn = &shift_left<uint16_t>;
-    if (t == Type::kB32) code->fn = &shift_left<uint32_t>;
-    if (t == Type::kB64) code->fn = &shift_left<uint64_t>;
-  } else if (op == "shr") {
-    code->fn = shift_right_of(t);
-  } else if (op == "shf") {
-    resolve_shf(s, code);
-  } else if (op == "lop3") {
-    resolve_lop3(s, code);
-  } else if (op == "prmt") {
-    resolve_prmt(s, code);
-  } else if (op == "bfe" || op == "bfi") {
-    resolve_field(s, code);
-  } else if (op == "bmsk" || op == "szext") {
-    resolve_extension(s, code);
-  } else if (op == "popc" || op == "clz" || op == "bfind") {
-    resolve_count(s, code);
-  } else if (op == "brev") {
-    code->inputs = 1;
-    code->fn = t == Type::kB32   ? &apply1<uint32_t, kReverse>
-               : t == Type::kB64 ? &apply1<uint64_t, kReverse>
-                                 : AluFn{};
-  } else if (op == "fns") {
-    code->inputs = 3;
-    if (t == Type::kB32) code->fn = &find_nth_set;
-  } else {
-    return false;
-  }
+  const auto is = [&](uint32_t inputs, AluFn fn) { code->inputs = inputs, code->fn = fn; };
+  if (op == "and") is(2, pattern_binary<kAnd>(t));
+  else if (op == "or") is(2, pattern_binary<kOr>(t));
+  else if (op == "xor") is(2, pattern_binary<kXor>(t));
+  else if (op == "not") is(1, t == Type::kPred ? &predicate_not : pattern_unary<kNot>(t));
+  else if (op == "cnot") is(1, pattern_unary<kCnot>(t));
+  else if (op == "shl")
+    is(2, of_pattern<uint16_t, uint32_t, uint64_t>(t, []<class T> { return &shift_left<T>; }));
+  else if (op == "shr") is(2, shift_right_of(t));
+  else if (op == "shf") resolve_shf(s, code);
+  else if (op == "lop3") resolve_lop3(s, code);
+  else if (op == "prmt") resolve_prmt(s, code);
+  else if (op == "bfe" || op == "bfi") resolve_field(s, code);
+  else if (op == "bmsk" || op == "szext") resolve_extension(s, code);
+  else if (op == "popc" || op == "clz" || op == "bfind") resolve_count(s, code);
+  else if (op == "brev")
+    is(1, of_pattern<uint32_t, uint64_t>(t, []<class T> { return &apply1<T, kReverse>; }));
+  else if (op == "fns") is(3, t == Type::kB32 ? &find_nth_set : AluFn{});
+  else return false;
   s.expect_types(1);
   return true;
 }

@@ -1,12 +1,10 @@
 // float.cpp -- f32, f32x2 and f64 arithmetic. IEEE operations are exact in every rounding mode;
 // approximate ones come from engine/numerics. NaN results of f32 are canonical; those of f64 are one of the
 // operands, made quiet, with its sign and payload. That and what .ftz flushes is as an H200 computes.
-#include <algorithm>
 
 #include "sim/alu/spelling.h"
 
 namespace sim::alu {
-namespace {
 
 constexpr auto kAddFloat = [](auto a, auto b) { return a + b; };
 constexpr auto kSubFloat = [](auto a, auto b) { return a - b; };
@@ -16,16 +14,16 @@ constexpr auto kFma = [](auto a, auto b, auto c) { return std::fma(a, b, c); };
 constexpr auto kSqrt = [](auto a) { return std::sqrt(a); };
 constexpr auto kReciprocal = [](auto a) { return decltype(a)(1) / a; };
 
-bool flushes(const AluCode& code) { return has(code, kFtz); }
+static bool flushes(const AluCode& code) { return has(code, kFtz); }
 
-uint64_t finish_f32(const AluCode& code, float x) {
+static uint64_t finish_f32(const AluCode& code, float x) {
   if (flushes(code)) x = flush_f32(x);
   return put(has(code, kSat) ? saturate_unit(x) : x);
 }
 // An H200 flushes products and quotients that are subnormal before they are rounded, which are those that
 // truncation leaves subnormal or zero. A fused product is assumed to do the same.
 template <class F>
-uint64_t finish_tiny_f32(const AluCode& code, F operation) {
+static uint64_t finish_tiny_f32(const AluCode& code, F operation) {
   float x = operation(round_of(code));
   if (flushes(code) && std::fabs(x) == 0x1p-126f) {
     const float truncated = operation(Round::kZero);
@@ -33,22 +31,22 @@ uint64_t finish_tiny_f32(const AluCode& code, F operation) {
   }
   return finish_f32(code, x);
 }
-float input_f32(const AluCode& code, uint64_t v) {
+static float input_f32(const AluCode& code, uint64_t v) {
   const float x = get<float>(v);
   return flushes(code) ? flush_f32(x) : x;
 }
 
-uint64_t add_f32(const AluCode& code, const uint64_t* in) {
+static uint64_t add_f32(const AluCode& code, const uint64_t* in) {
   return finish_f32(code, f32_add(get<float>(in[0]), get<float>(in[1]), round_of(code), flushes(code)));
 }
-uint64_t sub_f32(const AluCode& code, const uint64_t* in) {
+static uint64_t sub_f32(const AluCode& code, const uint64_t* in) {
   return finish_f32(code, f32_add(get<float>(in[0]), -get<float>(in[1]), round_of(code), flushes(code)));
 }
-uint64_t mul_f32(const AluCode& code, const uint64_t* in) {
+static uint64_t mul_f32(const AluCode& code, const uint64_t* in) {
   return finish_tiny_f32(
       code, [&](Round r) { return f32_mul(input_f32(code, in[0]), input_f32(code, in[1]), r, false); });
 }
-uint64_t fma_f32(const AluCode& code, const uint64_t* in) {
+static uint64_t fma_f32(const AluCode& code, const uint64_t* in) {
   return finish_tiny_f32(code, [&](Round r) {
     return f32_fma(input_f32(code, in[0]), input_f32(code, in[1]), input_f32(code, in[2]), r, false);
   });
@@ -56,27 +54,27 @@ uint64_t fma_f32(const AluCode& code, const uint64_t* in) {
 
 // Quotients and roots, in any rounding mode of the host.
 template <auto Op>
-uint64_t rounded1_f32(const AluCode& code, const uint64_t* in) {
+static uint64_t rounded1_f32(const AluCode& code, const uint64_t* in) {
   return finish_f32(code, rounded<float>(round_of(code), Op, input_f32(code, in[0])));
 }
 template <auto Op>
-uint64_t rounded2_f32(const AluCode& code, const uint64_t* in) {
+static uint64_t rounded2_f32(const AluCode& code, const uint64_t* in) {
   return finish_tiny_f32(
       code, [&](Round r) { return rounded<float>(r, Op, input_f32(code, in[0]), input_f32(code, in[1])); });
 }
 template <auto Op>
-uint64_t rounded1_f64(const AluCode& code, const uint64_t* in) {
+static uint64_t rounded1_f64(const AluCode& code, const uint64_t* in) {
   return put(rounded<double>(round_of(code), Op, get<double>(in[0])));
 }
 // Of two NaNs a sum or product takes the second, a quotient the first.
 template <auto Op, bool kFirst = false>
-uint64_t rounded2_f64(const AluCode& code, const uint64_t* in) {
+static uint64_t rounded2_f64(const AluCode& code, const uint64_t* in) {
   for (const uint64_t operand : {in[kFirst ? 0 : 1], in[kFirst ? 1 : 0]})
     if (is_nan_f64(operand)) return operand | kQuiet64;
   return put(rounded<double>(round_of(code), Op, get<double>(in[0]), get<double>(in[1])));
 }
 // Of three operands it takes the NaN of the second, then that of the third.
-uint64_t fma_f64(const AluCode& code, const uint64_t* in) {
+static uint64_t fma_f64(const AluCode& code, const uint64_t* in) {
   for (const uint64_t operand : {in[1], in[2], in[0]})
     if (is_nan_f64(operand)) return operand | kQuiet64;
   return put(
@@ -85,22 +83,22 @@ uint64_t fma_f64(const AluCode& code, const uint64_t* in) {
 
 // The common case, rounding to nearest without modifiers, is one operation of the host.
 template <auto Op>
-AluFn plain_or(const AluCode& code, AluFn general) {
+static AluFn plain_or(const AluCode& code, AluFn general) {
   return code.mods == 0 ? &apply2<float, Op> : general;
 }
 
 template <float (*Function)(float, bool)>
-uint64_t approximate(const AluCode& code, const uint64_t* in) {
+static uint64_t approximate(const AluCode& code, const uint64_t* in) {
   return put(Function(get<float>(in[0]), flushes(code)));
 }
-uint64_t tanh_f32(const AluCode&, const uint64_t* in) { return put(tanh_approx(get<float>(in[0]))); }
+static uint64_t tanh_f32(const AluCode&, const uint64_t* in) { return put(tanh_approx(get<float>(in[0]))); }
 
-uint64_t div_full_f32(const AluCode& code, const uint64_t* in) {
+static uint64_t div_full_f32(const AluCode& code, const uint64_t* in) {
   return put(div_full(get<float>(in[0]), get<float>(in[1]), flushes(code)));
 }
 // The quotient is a * (1 / b): for 2^126 < |b| < 2^128 the reciprocal flushes to zero, so the quotient is 0,
 // and NaN when a is infinite.
-uint64_t div_approx_f32(const AluCode& code, const uint64_t* in) {
+static uint64_t div_approx_f32(const AluCode& code, const uint64_t* in) {
   const float a = get<float>(in[0]), b = get<float>(in[1]);
   const float size = std::fabs(b);
   if (size > 0x1p126f && std::isfinite(size)) {
@@ -111,7 +109,7 @@ uint64_t div_approx_f32(const AluCode& code, const uint64_t* in) {
 
 // The f64 approximations flush subnormals and keep the upper 32 bits of the result.
 template <auto Op>
-uint64_t approximate_f64(const AluCode&, const uint64_t* in) {
+static uint64_t approximate_f64(const AluCode&, const uint64_t* in) {
   double x = get<double>(in[0]);
   if (std::fpclassify(x) == FP_SUBNORMAL) x = std::copysign(0.0, x);
   double y = Op(x);
@@ -121,28 +119,28 @@ uint64_t approximate_f64(const AluCode&, const uint64_t* in) {
 }
 constexpr auto kReciprocalRoot = [](double x) { return 1.0 / std::sqrt(x); };
 
-uint64_t abs_f32(const AluCode& code, const uint64_t* in) {
+static uint64_t abs_f32(const AluCode& code, const uint64_t* in) {
   uint32_t x = static_cast<uint32_t>(in[0]) & 0x7FFFFFFF;
   if (x > 0x7F800000) return kNan32;
   if (flushes(code) && x < 0x00800000) x = 0;
   return x;
 }
-uint64_t neg_f32(const AluCode& code, const uint64_t* in) {
+static uint64_t neg_f32(const AluCode& code, const uint64_t* in) {
   uint32_t x = static_cast<uint32_t>(in[0]) ^ 0x80000000;
   if ((x & 0x7FFFFFFF) > 0x7F800000) return kNan32;
   if (flushes(code) && (x & 0x7F800000) == 0) x &= 0x80000000;
   return x;
 }
-uint64_t abs_f64(const AluCode&, const uint64_t* in) {
+static uint64_t abs_f64(const AluCode&, const uint64_t* in) {
   return is_nan_f64(in[0]) ? in[0] | kQuiet64 : in[0] & ~(uint64_t{1} << 63);
 }
-uint64_t neg_f64(const AluCode&, const uint64_t* in) {
+static uint64_t neg_f64(const AluCode&, const uint64_t* in) {
   return is_nan_f64(in[0]) ? in[0] | kQuiet64 : in[0] ^ (uint64_t{1} << 63);
 }
 
 // -0 is below +0. A NaN loses against a number, unless the instruction has .NaN.
 template <class T>
-T extremum2(T a, T b, bool minimum, bool propagate_nan) {
+static T extremum2(T a, T b, bool minimum, bool propagate_nan) {
   if (std::isnan(a) || std::isnan(b)) {
     if (propagate_nan) return std::isnan(a) ? a : b;
     return std::isnan(a) ? b : a;
@@ -151,7 +149,7 @@ T extremum2(T a, T b, bool minimum, bool propagate_nan) {
   return (a < b) == minimum ? a : b;
 }
 template <bool kMinimum>
-uint64_t extremum_f32(const AluCode& code, const uint64_t* in) {
+static uint64_t extremum_f32(const AluCode& code, const uint64_t* in) {
   float x = input_f32(code, in[0]);
   bool negative = std::signbit(x);
   if (has(code, kXorSign) || has(code, kAbsolute)) x = std::fabs(x);
@@ -165,20 +163,20 @@ uint64_t extremum_f32(const AluCode& code, const uint64_t* in) {
   return put(x);
 }
 template <bool kMinimum>
-uint64_t extremum_f64(const AluCode&, const uint64_t* in) {
+static uint64_t extremum_f64(const AluCode&, const uint64_t* in) {
   const uint64_t result = put(extremum2(get<double>(in[0]), get<double>(in[1]), kMinimum, false));
   return is_nan_f64(result) ? result | kQuiet64 : result;
 }
 
 // In add.f32.f16 d, a, c and fma.f32.bf16 d, a, b, c the factors are narrow and the sum is not.
 template <AluFn Function, float (*Widen)(uint16_t), uint32_t kNarrow>
-uint64_t mixed(const AluCode& code, const uint64_t* in) {
+static uint64_t mixed(const AluCode& code, const uint64_t* in) {
   uint64_t wide[3] = {in[0], in[1], code.inputs == 3 ? in[2] : 0};
   for (uint32_t i = 0; i < kNarrow; ++i) wide[i] = put(Widen(static_cast<uint16_t>(in[i])));
   return Function(code, wide);
 }
 
-void resolve_mixed(Spelling& s, AluCode* code) {
+static void resolve_mixed(Spelling& s, AluCode* code) {
   s.take_rounding(code);
   s.take_flag("sat", kSat, code);
   const bool half = s.types()[1] == Type::kF16;
@@ -192,7 +190,7 @@ void resolve_mixed(Spelling& s, AluCode* code) {
     code->fn = half ? &mixed<&fma_f32, &f16_to_f32, 2> : &mixed<&fma_f32, &bf16_to_f32, 2>;
 }
 
-void resolve_ring(Spelling& s, AluCode* code) {  // add sub mul fma mad
+static void resolve_ring(Spelling& s, AluCode* code) {  // add sub mul fma mad
   const std::string_view op = s.opcode();
   const Type t = code->type;
   const bool fused = op == "fma" || op == "mad";
@@ -221,7 +219,7 @@ void resolve_ring(Spelling& s, AluCode* code) {  // add sub mul fma mad
                            : plain_or<kMulFloat>(*code, &mul_f32);
 }
 
-void resolve_division(Spelling& s, AluCode* code) {
+static void resolve_division(Spelling& s, AluCode* code) {
   code->inputs = 2;
   const int approximation = s.take_one_of({"approx", "full"});
   const bool rounding = s.take_rounding(code);
@@ -236,7 +234,7 @@ void resolve_division(Spelling& s, AluCode* code) {
                                   : &div_full_f32;
 }
 
-void resolve_root(Spelling& s, AluCode* code) {  // rcp sqrt rsqrt
+static void resolve_root(Spelling& s, AluCode* code) {  // rcp sqrt rsqrt
   const std::string_view op = s.opcode();
   code->inputs = 1;
   const bool approximation = s.take("approx");
@@ -257,7 +255,7 @@ void resolve_root(Spelling& s, AluCode* code) {  // rcp sqrt rsqrt
   if (approximation && op == "rsqrt") code->fn = &approximate<&rsqrt_approx>;
 }
 
-void resolve_transcendental(Spelling& s, AluCode* code) {
+static void resolve_transcendental(Spelling& s, AluCode* code) {
   code->inputs = 1;
   if (!s.take("approx")) s.unsupported("needs .approx");
   if (code->type != Type::kF32) return;
@@ -273,7 +271,7 @@ void resolve_transcendental(Spelling& s, AluCode* code) {
                            : &approximate<&cos_approx>;
 }
 
-void resolve_extremum(Spelling& s, AluCode* code) {
+static void resolve_extremum(Spelling& s, AluCode* code) {
   const bool minimum = s.opcode() == "min";
   code->inputs = 2;
   if (code->type == Type::kF64) {
@@ -281,19 +279,9 @@ void resolve_extremum(Spelling& s, AluCode* code) {
     return;
   }
   s.take_flag("ftz", kFtz, code);
-  s.take_flag("NaN", kPropagateNan, code);
-  if (s.take("xorsign")) {
-    if (!s.take("abs")) s.unsupported(".xorsign needs .abs");
-    code->mods |= kXorSign;
-  }
-  if (s.input_count() == 3) {
-    code->inputs = 3;
-    s.take_flag("abs", kAbsolute, code);
-  }
+  take_extremum_modifiers(s, code);
   if (code->type == Type::kF32) code->fn = minimum ? &extremum_f32<true> : &extremum_f32<false>;
 }
-
-}  // namespace
 
 bool resolve_float(Spelling& s, AluCode* code) {
   const std::string_view op = s.opcode();

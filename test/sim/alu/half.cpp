@@ -99,6 +99,8 @@ uint64_t approximate(const AluCode& code, const uint64_t* in) {
                             : static_cast<AluFn>(&packed<&SIM_HALF_NAME(Bf16, __VA_ARGS__), 16>))
 #define SIM_HALF_NAME(format, name, ...) name<format __VA_OPT__(, ) __VA_ARGS__>
 
+}  // namespace
+
 void take_extremum_modifiers(Spelling& s, AluCode* code) {
   s.take_flag("NaN", kPropagateNan, code);
   if (s.take("xorsign")) {
@@ -110,8 +112,6 @@ void take_extremum_modifiers(Spelling& s, AluCode* code) {
     s.take_flag("abs", kAbsolute, code);
   }
 }
-
-}  // namespace
 
 bool resolve_half(Spelling& s, AluCode* code) {
   const Type t = code->type;

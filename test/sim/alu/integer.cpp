@@ -71,58 +71,40 @@ constexpr auto kMad24HiSat = [](int32_t a, int32_t b, int32_t c) {
   return clamp_s32(int64_t(kMul24Hi(a, b)) + c);
 };
 
-template <class Narrow, class Wide>
+// The type of the same sign and twice the width.
+template <class T>
+using Doubled = std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>,
+                                   std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+template <class T>
 uint64_t mul_wide(const AluCode&, const uint64_t* in) {
-  return put<Wide>(Wide(uint64_t(get<Narrow>(in[0])) * uint64_t(get<Narrow>(in[1]))));
+  return put<Doubled<T>>(Doubled<T>(uint64_t(get<T>(in[0])) * uint64_t(get<T>(in[1]))));
 }
-template <class Narrow, class Wide>
+template <class T>
 uint64_t mad_wide(const AluCode& code, const uint64_t* in) {
-  return put<Wide>(Wide(mul_wide<Narrow, Wide>(code, in) + in[2]));
+  return put<Doubled<T>>(Doubled<T>(mul_wide<T>(code, in) + in[2]));
 }
 
 template <auto Op>
 AluFn signed_unary(Type t) {
-  switch (t) {
-    case Type::kS16: return &apply1<int16_t, Op>;
-    case Type::kS32: return &apply1<int32_t, Op>;
-    case Type::kS64: return &apply1<int64_t, Op>;
-    default: return nullptr;
-  }
+  return of_number<int16_t, int32_t, int64_t>(t, []<class T> { return &apply1<T, Op>; });
 }
-
 template <auto Op>
 AluFn binary(Type t) {
-  switch (t) {
-    case Type::kU16: return &apply2<uint16_t, Op>;
-    case Type::kU32: return &apply2<uint32_t, Op>;
-    case Type::kU64: return &apply2<uint64_t, Op>;
-    case Type::kS16: return &apply2<int16_t, Op>;
-    case Type::kS32: return &apply2<int32_t, Op>;
-    case Type::kS64: return &apply2<int64_t, Op>;
-    default: return nullptr;
-  }
+  return of_number<uint16_t, uint32_t, uint64_t, int16_t, int32_t, int64_t>(
+      t, []<class T> { return &apply2<T, Op>; });
 }
-
 template <auto Op>
 AluFn ternary(Type t) {
-  switch (t) {
-    case Type::kU16: return &apply3<uint16_t, Op>;
-    case Type::kU32: return &apply3<uint32_t, Op>;
-    case Type::kU64: return &apply3<uint64_t, Op>;
-    case Type::kS16: return &apply3<int16_t, Op>;
-    case Type::kS32: return &apply3<int32_t, Op>;
-    case Type::kS64: return &apply3<int64_t, Op>;
-    default: return nullptr;
-  }
+  return of_number<uint16_t, uint32_t, uint64_t, int16_t, int32_t, int64_t>(
+      t, []<class T> { return &apply3<T, Op>; });
 }
-
 template <auto Op>
 AluFn word_binary(Type t) {
-  return t == Type::kU32 ? &apply2<uint32_t, Op> : t == Type::kS32 ? &apply2<int32_t, Op> : AluFn{};
+  return of_number<uint32_t, int32_t>(t, []<class T> { return &apply2<T, Op>; });
 }
 template <auto Op>
 AluFn word_ternary(Type t) {
-  return t == Type::kU32 ? &apply3<uint32_t, Op> : t == Type::kS32 ? &apply3<int32_t, Op> : AluFn{};
+  return of_number<uint32_t, int32_t>(t, []<class T> { return &apply3<T, Op>; });
 }
 
 void resolve_sum(Spelling& s, AluCode* code, bool subtract) {
@@ -152,10 +134,7 @@ void resolve_mul(Spelling& s, AluCode* code) {
     case 1: code->fn = binary<kMulHi>(t); break;
     case 2:
       code->dst = doubled(t);
-      if (t == Type::kU16) code->fn = &mul_wide<uint16_t, uint32_t>;
-      if (t == Type::kS16) code->fn = &mul_wide<int16_t, int32_t>;
-      if (t == Type::kU32) code->fn = &mul_wide<uint32_t, uint64_t>;
-      if (t == Type::kS32) code->fn = &mul_wide<int32_t, int64_t>;
+      code->fn = of_number<uint16_t, int16_t, uint32_t, int32_t>(t, []<class T> { return &mul_wide<T>; });
       break;
     default: s.unsupported("an integer product needs .lo, .hi or .wide");
   }
@@ -175,10 +154,7 @@ void resolve_mad(Spelling& s, AluCode* code) {
       break;
     case 2:
       code->dst = doubled(t);
-      if (t == Type::kU16) code->fn = &mad_wide<uint16_t, uint32_t>;
-      if (t == Type::kS16) code->fn = &mad_wide<int16_t, int32_t>;
-      if (t == Type::kU32) code->fn = &mad_wide<uint32_t, uint64_t>;
-      if (t == Type::kS32) code->fn = &mad_wide<int32_t, int64_t>;
+      code->fn = of_number<uint16_t, int16_t, uint32_t, int32_t>(t, []<class T> { return &mad_wide<T>; });
       break;
     default: s.unsupported("an integer product needs .lo, .hi or .wide");
   }
@@ -213,40 +189,18 @@ bool resolve_integer(Spelling& s, AluCode* code) {
   const Type t = code->type;
   if (!is_integer(t)) return false;
   const std::string_view op = s.opcode();
-  if (op == "add") {
-    resolve_sum(s, code, false);
-  } else if (op == "sub") {
-    resolve_sum(s, code, true);
-  } else if (op == "mul") {
-    resolve_mul(s, code);
-  } else if (op == "mad") {
-    resolve_mad(s, code);
-  } else if (op == "mul24") {
-    resolve_24(s, code, false);
-  } else if (op == "mad24") {
-    resolve_24(s, code, true);
-  } else if (op == "min") {
-    resolve_extremum(s, code, true);
-  } else if (op == "max") {
-    resolve_extremum(s, code, false);
-  } else if (op == "sad") {
-    code->inputs = 3;
-    code->fn = ternary<kSad>(t);
-  } else if (op == "div") {
-    code->inputs = 2;
-    code->fn = binary<kDiv>(t);
-  } else if (op == "rem") {
-    code->inputs = 2;
-    code->fn = binary<kRem>(t);
-  } else if (op == "neg") {
-    code->inputs = 1;
-    code->fn = signed_unary<kNeg>(t);
-  } else if (op == "abs") {
-    code->inputs = 1;
-    code->fn = signed_unary<kAbs>(t);
-  } else {
-    return false;
-  }
+  const auto is = [&](uint32_t inputs, AluFn fn) { code->inputs = inputs, code->fn = fn; };
+  if (op == "add" || op == "sub") resolve_sum(s, code, op == "sub");
+  else if (op == "mul") resolve_mul(s, code);
+  else if (op == "mad") resolve_mad(s, code);
+  else if (op == "mul24" || op == "mad24") resolve_24(s, code, op == "mad24");
+  else if (op == "min" || op == "max") resolve_extremum(s, code, op == "min");
+  else if (op == "sad") is(3, ternary<kSad>(t));
+  else if (op == "div") is(2, binary<kDiv>(t));
+  else if (op == "rem") is(2, binary<kRem>(t));
+  else if (op == "neg") is(1, signed_unary<kNeg>(t));
+  else if (op == "abs") is(1, signed_unary<kAbs>(t));
+  else return false;
   s.expect_types(1);
   return true;
 }

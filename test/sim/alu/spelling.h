@@ -78,6 +78,33 @@ uint64_t apply3(const AluCode&, const uint64_t* in) {
   return put<T>(Op(get<T>(in[0]), get<T>(in[1]), get<T>(in[2])));
 }
 
+// The types of numbers, and of patterns of bits, as C++ has them.
+template <class T>
+constexpr Type kNumber = std::is_signed_v<T> ? sizeof(T) == 2   ? Type::kS16
+                                               : sizeof(T) == 4 ? Type::kS32
+                                                                : Type::kS64
+                         : sizeof(T) == 2    ? Type::kU16
+                         : sizeof(T) == 4    ? Type::kU32
+                                             : Type::kU64;
+template <class T>
+constexpr Type kPattern = sizeof(T) == 2   ? Type::kB16
+                          : sizeof(T) == 4 ? Type::kB32
+                                           : Type::kB64;
+
+// Returns choose<T>() for the T of a list that is of this type, else null.
+template <class... Ts, class Choose>
+AluFn of_number(Type t, Choose choose) {
+  AluFn out = nullptr;
+  ((t == kNumber<Ts> ? void(out = choose.template operator()<Ts>()) : void()), ...);
+  return out;
+}
+template <class... Ts, class Choose>
+AluFn of_pattern(Type t, Choose choose) {
+  AluFn out = nullptr;
+  ((t == kPattern<Ts> ? void(out = choose.template operator()<Ts>()) : void()), ...);
+  return out;
+}
+
 // Applies a function of one element to every element of a packed value.
 template <AluFn Element, int kBits, int kCount = 2>
 uint64_t packed(const AluCode& code, const uint64_t* in) {
@@ -152,6 +179,9 @@ class Spelling {
   std::vector<Type> types_;
   std::vector<std::string_view> rest_;  // qualifiers that are no types and were not taken yet
 };
+
+// Takes what min and max of floats may have, and counts their inputs.
+void take_extremum_modifiers(Spelling& spelling, AluCode* code);
 
 // One for each file: returns false when the opcode, or the opcode with these types, belongs elsewhere.
 bool resolve_integer(Spelling& spelling, AluCode* code);

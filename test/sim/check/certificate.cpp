@@ -6,13 +6,10 @@
 #include "sim/check/protocol_text.h"
 
 namespace sim {
-namespace {
 
-std::string phase_before(uint64_t open) {
+static std::string phase_before(uint64_t open) {
   return open == 0 ? std::string("the phase before the first") : "phase " + std::to_string(open - 1);
 }
-
-}  // namespace
 
 size_t Certificate::certified() const {
   return size_t(

@@ -7,23 +7,20 @@
 #include "sim/check/protocol_text.h"
 
 namespace sim::protocol {
-namespace {
 
 // The fields of the instruction descriptor that describe A: its type, whether it is transposed, its rows (M).
 // Kinds with scale factors have M in bits 27 and 28 and zeros in 24 to 26, so one mask serves all.
 constexpr uint32_t kFormOfA = 7u << 7 | 1u << 15 | 31u << 24;
 
-bool takes(AsyncIssue::Collector c) {
+static bool takes(AsyncIssue::Collector c) {
   return c == AsyncIssue::Collector::kUse || c == AsyncIssue::Collector::kLastUse;
 }
 
-uint64_t first_cta(const AsyncIssue& issue) {
+static uint64_t first_cta(const AsyncIssue& issue) {
   uint64_t cta = issue.thread.cta;
   for (const Region& region : issue.writes) cta = std::min(cta, region.cta);
   return cta;
 }
-
-}  // namespace
 
 void CollectorProtocol::start() {
   collectors_.clear();

@@ -7,16 +7,15 @@
 #include "sim/fault.h"
 
 namespace sim::protocol {
-namespace {
 
 constexpr uint32_t kMapFloat16 = 6, kMapBfloat16 = 9;  // CUtensorMapDataType
 constexpr uint32_t kF16 = 0, kBf16 = 1;                // of the instruction descriptor
 
-std::string swizzle_name(uint32_t span) {
+static std::string swizzle_name(uint32_t span) {
   return span == 0 ? "no swizzle" : std::to_string(span) + "-byte swizzle";
 }
 
-std::string swizzle_name(Swizzle swizzle) {
+static std::string swizzle_name(Swizzle swizzle) {
   switch (swizzle) {
     case Swizzle::kNone: return swizzle_name(0u);
     case Swizzle::k32B: return swizzle_name(32u);
@@ -26,9 +25,7 @@ std::string swizzle_name(Swizzle swizzle) {
   }
 }
 
-bool agree(Swizzle swizzle, uint32_t span) { return swizzle_name(swizzle) == swizzle_name(span); }
-
-}  // namespace
+static bool agree(Swizzle swizzle, uint32_t span) { return swizzle_name(swizzle) == swizzle_name(span); }
 
 void DescriptorCheck::report(const char* rule_id, const AsyncIssue& issue, const Operand& operand,
                              std::string summary, const SharedImage::Copy& copy, uint64_t cta,

@@ -1,4 +1,4 @@
-// finding.cpp -- the rules of all checkers under their names.
+// finding.cpp -- see finding.h.
 #include "sim/check/finding.h"
 
 #include <stdexcept>
@@ -7,20 +7,10 @@
 
 namespace sim {
 
-const std::vector<const Rule*>& all_rules() {
-  static const std::vector<const Rule*> all = [] {
-    std::vector<const Rule*> out;
-    for (const std::vector<Rule>* rules : {&kRaceRules, &kProtocolRules, &kMachineRules})
-      for (const Rule& rule : *rules) out.push_back(&rule);
-    return out;
-  }();
-  return all;
-}
-
 const Rule& rule(const char* id) {
   static const auto by_id = [] {
     std::unordered_map<std::string_view, const Rule*> out;
-    for (const Rule* one : all_rules()) out[one->id] = one;
+    for (const Rule& one : kAllRules) out[one.id] = &one;
     return out;
   }();
   const auto found = by_id.find(id);

@@ -1,6 +1,5 @@
 // finding.h -- what a checker says: a rule that was broken, where, by what, and what would have kept it.
-// Every rule stands once, in the *_rules.cpp of its checker, with its class, its evidence and the section it
-// follows.
+// Every rule stands once, in rules.cpp, with its class, its evidence and the section it follows.
 #pragma once
 
 #include <cstdint>
@@ -65,9 +64,8 @@ struct Finding {
 // Checkers hand their findings to a sink: the judge, or a test.
 using FindingSink = std::function<void(Finding)>;
 
-extern const std::vector<Rule> kRaceRules, kProtocolRules, kMachineRules;
+extern const std::vector<Rule> kAllRules;
 const Rule& rule(const char* id);  // std::logic_error: no such rule
-const std::vector<const Rule*>& all_rules();
 
 // What the machine lets pass with a remark is a finding, too.
 Finding finding_of(const Remark& remark);

@@ -5,20 +5,16 @@
 
 namespace sim {
 
-namespace {
-
-VectorClock& clock_of(std::vector<std::pair<uint64_t, VectorClock>>& clocks, uint64_t key) {
+static VectorClock& clock_of(std::vector<std::pair<uint64_t, VectorClock>>& clocks, uint64_t key) {
   auto at = std::lower_bound(clocks.begin(), clocks.end(), key,
                              [](const auto& entry, uint64_t wanted) { return entry.first < wanted; });
   if (at == clocks.end() || at->first != key) at = clocks.insert(at, {key, VectorClock{}});
   return at->second;
 }
 
-bool alike(const std::pair<uint64_t, VectorClock>& a, const std::pair<uint64_t, VectorClock>& b) {
+static bool alike(const std::pair<uint64_t, VectorClock>& a, const std::pair<uint64_t, VectorClock>& b) {
   return a.first == b.first && a.second.same(b.second);
 }
-
-}  // namespace
 
 VectorClock& TensormapFences::at(uint64_t address) { return clock_of(seen, address); }
 

@@ -13,15 +13,12 @@
 #include "sim/check/protocol_text.h"
 
 namespace sim::protocol {
-namespace {
 
 constexpr size_t kKeptPhases = 4;
 
-std::string phase_name(int64_t phase) {
+static std::string phase_name(int64_t phase) {
   return phase == MbarrierRecord::kFresh ? "the phase before the first" : "phase " + std::to_string(phase);
 }
-
-}  // namespace
 
 int64_t MbarrierRecord::seen(const Thread& thread) const {
   for (const Observer& o : observers)

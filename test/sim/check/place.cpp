@@ -2,15 +2,12 @@
 #include "sim/check/place.h"
 
 namespace sim {
-namespace {
 
 // Returns the opcode with its qualifiers: "st.shared.b32" of "@!%p1 st.shared.b32 [%r1], %r2".
-std::string spelling(std::string text) {
+static std::string spelling(std::string text) {
   if (text.starts_with('@')) text.erase(0, text.find(' ') + 1);
   return text.substr(0, text.find(' '));
 }
-
-}  // namespace
 
 std::string place_key(const std::string& source, uint32_t ptx_line, const std::string& text) {
   return source.empty() ? std::to_string(ptx_line) + ":" + text : source + ":" + spelling(text);

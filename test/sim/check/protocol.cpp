@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "sim/check/protocol_text.h"
 #include "sim/decode/program.h"
 #include "sim/exec/occupancy.h"
 

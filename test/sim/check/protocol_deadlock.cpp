@@ -9,11 +9,10 @@
 #include "sim/decode/program.h"
 
 namespace sim::protocol {
-namespace {
 
 constexpr size_t kMaxLines = 64;
 
-bool has_qualifier(const Inst* inst, const char* qualifier) {
+static bool has_qualifier(const Inst* inst, const char* qualifier) {
   if (inst == nullptr || inst->statement == nullptr) return false;
   const auto& q = inst->statement->qualifiers;
   return std::find(q.begin(), q.end(), qualifier) != q.end();
@@ -21,18 +20,17 @@ bool has_qualifier(const Inst* inst, const char* qualifier) {
 
 // Returns what each warp gave to a phase.
 template <class Amount>
-std::map<std::pair<uint64_t, uint32_t>, const Contribution*> givers(const PhaseRecord& phase, Amount amount) {
+static std::map<std::pair<uint64_t, uint32_t>, const Contribution*> givers(const PhaseRecord& phase,
+                                                                           Amount amount) {
   std::map<std::pair<uint64_t, uint32_t>, const Contribution*> out;
   for (const Contribution& c : phase.contributions)
     if (amount(c) != 0) out.emplace(std::pair{c.by.thread.cta, c.by.thread.warp}, &c);
   return out;
 }
 
-std::string warp_name(uint64_t cta, uint32_t warp) {
+static std::string warp_name(uint64_t cta, uint32_t warp) {
   return "CTA " + std::to_string(cta) + " warp " + std::to_string(warp);
 }
-
-}  // namespace
 
 void DeadlockExplainer::start(uint32_t threads_per_cta) {
   threads_ = threads_per_cta;

@@ -8,17 +8,16 @@
 #include "sim/fault.h"
 
 namespace sim::protocol {
-namespace {
 
 constexpr uint64_t kChunk = 16;
 
-bool is_copy(AsyncIssue::Kind kind) {
+static bool is_copy(AsyncIssue::Kind kind) {
   using Kind = AsyncIssue::Kind;
   return kind == Kind::kBulkLoad || kind == Kind::kBulkShared || kind == Kind::kTensorLoad;
 }
 
 // What a box holds beyond the tensor's edge need not be read, as in the last k-tile of a ragged matrix.
-void forgive_fill(SharedImage::Copy& copy) {
+static void forgive_fill(SharedImage::Copy& copy) {
   if (!copy.has_map) return;
   std::vector<BoxPiece> pieces;
   try {
@@ -33,8 +32,6 @@ void forgive_fill(SharedImage::Copy& copy) {
   for (size_t i = 0; i < inside.size(); ++i)
     if (!inside[i]) copy.read[i] = true;
 }
-
-}  // namespace
 
 void SharedImage::start() {
   windows_.clear();

@@ -7,22 +7,19 @@
 #include "sim/decode/program.h"
 
 namespace sim::protocol {
-namespace {
 
 constexpr int kThreadBits = 16;
 
-uint64_t key(uint64_t cta, uint32_t warp, uint32_t lane) {
+static uint64_t key(uint64_t cta, uint32_t warp, uint32_t lane) {
   return cta << kThreadBits | uint64_t(warp) << 5 | lane;
 }
-uint64_t key(const Thread& t) { return key(t.cta, t.warp, t.lane); }
+static uint64_t key(const Thread& t) { return key(t.cta, t.warp, t.lane); }
 
-bool reduces(const Inst* inst) {
+static bool reduces(const Inst* inst) {
   if (inst == nullptr || inst->statement == nullptr) return false;
   const auto& q = inst->statement->qualifiers;
   return std::find(q.begin(), q.end(), "red") != q.end();
 }
-
-}  // namespace
 
 void ThreadProtocol::start(int64_t registers) {
   registers_ = registers;

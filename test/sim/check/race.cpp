@@ -6,30 +6,30 @@
 #include <bit>
 
 namespace sim {
-namespace {
 
 using Kind = AsyncIssue::Kind;
 
 constexpr size_t kGlobalLimit = size_t(1) << 20;  // pages and runs kept across grids
 constexpr size_t kCrowded = 16;                   // touches of a line from which dominated reads are sought
 
-bool strong(const Access& a) { return a.atomic || a.order != Order::kWeak; }
+static bool strong(const Access& a) { return a.atomic || a.order != Order::kWeak; }
 
 // Returns the part of `line` that lies in [from, to).
-LineMask part_of_line(uint64_t line, uint64_t from, uint64_t to) {
+static LineMask part_of_line(uint64_t line, uint64_t from, uint64_t to) {
   const uint64_t base = line * kLineBytes;
   const uint64_t lo = std::max(from, base), hi = std::min(to, base + kLineBytes);
   return LineMask::range(uint32_t(lo - base), uint32_t(hi - lo));
 }
 
-Proxy proxy_of(Kind kind, Memory memory) {
+static Proxy proxy_of(Kind kind, Memory memory) {
   if (memory == Memory::kTensor) return Proxy::kTensor;
   return kind == Kind::kCpAsync || kind == Kind::kStAsync ? Proxy::kGeneric : Proxy::kAsync;
 }
 
 // True for an earlier read of some of the bytes that says no more than the later one: whoever follows the
 // later follows the earlier, too.
-bool dominated(const Touch& earlier, const Touch& later, const Knowledge& knowledge, const HostOrder& host) {
+static bool dominated(const Touch& earlier, const Touch& later, const Knowledge& knowledge,
+                      const HostOrder& host) {
   if (earlier.work != later.work && !host.before(earlier.work, later.work, false)) return false;
   if (earlier.proxy != later.proxy || earlier.strong != later.strong) return false;
   if (earlier.non_coherent != later.non_coherent) return false;
@@ -41,8 +41,6 @@ bool dominated(const Touch& earlier, const Touch& later, const Knowledge& knowle
          earlier.operation->done == later.operation->done &&
          earlier.operation->lanes == later.operation->lanes;
 }
-
-}  // namespace
 
 void RaceChecker::host(const HostWork& work) {
   ++state_.now;

@@ -6,15 +6,15 @@
 #include "sim/decode/program.h"
 
 namespace sim {
-namespace {
 
 using Kind = AsyncIssue::Kind;
 
-uint64_t cta_of(Component warp) { return thread_of(warp, 0).cta; }
+static uint64_t cta_of(Component warp) { return thread_of(warp, 0).cta; }
 
 // True when `clock` knows what the lanes of a synchronous touch did to the bytes in common. With
 // `program_order`, what the later party's own lane did is known, too.
-bool knows_lanes(const VectorClock& clock, const Touch& earlier, const Touch& later, bool program_order) {
+static bool knows_lanes(const VectorClock& clock, const Touch& earlier, const Touch& later,
+                        bool program_order) {
   if (clock.knows(earlier.warp, earlier.lanes, earlier.time)) return true;
   const bool same_warp = earlier.warp == later.warp && program_order;
   if (earlier.same_stores()) {
@@ -38,14 +38,15 @@ bool knows_lanes(const VectorClock& clock, const Touch& earlier, const Touch& la
   return true;
 }
 
-bool known(const VectorClock& clock, const Touch& earlier, const Touch& later, const Region& region,
-           bool program_order) {
+static bool known(const VectorClock& clock, const Touch& earlier, const Touch& later, const Region& region,
+                  bool program_order) {
   return earlier.operation != nullptr ? earlier.operation->known(clock, earlier.write, region)
                                       : knows_lanes(clock, earlier, later, program_order);
 }
 
 // True when a proxy fence for this memory comes after the earlier touch.
-bool fenced(const ProxyFences& fences, const Touch& earlier, const Touch& later, const Region& region) {
+static bool fenced(const ProxyFences& fences, const Touch& earlier, const Touch& later,
+                   const Region& region) {
   if (region.memory == Memory::kGlobal) return known(fences.global, earlier, later, region, false);
   if (known(fences.shared, earlier, later, region, false)) return true;
   for (const auto& [cta, clock] : fences.shared_of_cta)
@@ -53,31 +54,31 @@ bool fenced(const ProxyFences& fences, const Touch& earlier, const Touch& later,
   return false;
 }
 
-bool same_thread(const Touch& earlier, const Touch& later) {
+static bool same_thread(const Touch& earlier, const Touch& later) {
   return earlier.operation != nullptr && later.operation != nullptr && earlier.warp == later.warp &&
          earlier.operation->thread.lane == later.operation->thread.lane;
 }
 
-bool same_cells(const Region& a, const Region& b) {
+static bool same_cells(const Region& a, const Region& b) {
   return a.cta == b.cta && a.lane == b.lane && a.lanes == b.lanes && a.column == b.column &&
          a.columns == b.columns;
 }
 
 // True for the pairs that execute in order when issued in order.
-bool pipelined(const AsyncOperation& earlier, const AsyncOperation& later) {
+static bool pipelined(const AsyncOperation& earlier, const AsyncOperation& later) {
   if (!earlier.tensor_core() || earlier.group != later.group || !later.is(Kind::kMma)) return false;
   return earlier.is(Kind::kTmemCopy) || same_cells(earlier.accumulator, later.accumulator);
 }
 
 // True when `clock` knows `time` of any lane: what a warp does as a whole, each of its lanes does.
-bool knows_warp(const VectorClock& clock, Component warp, Time time) {
+static bool knows_warp(const VectorClock& clock, Component warp, Time time) {
   for (uint32_t lane = 0; lane < 32; ++lane)
     if (clock.knows(warp, 1u << lane, time)) return true;
   return false;
 }
 
 // Returns the warps that took or freed the columns; for a pair, those with the same number in both CTAs.
-std::vector<Component> warps_of(const RaceState& state, const Touch& earlier) {
+static std::vector<Component> warps_of(const RaceState& state, const Touch& earlier) {
   std::vector<Component> warps{earlier.warp};
   const Thread thread = thread_of(earlier.warp, 0);
   const auto own = state.grid->ctas.find(thread.cta);
@@ -89,8 +90,8 @@ std::vector<Component> warps_of(const RaceState& state, const Touch& earlier) {
   return warps;
 }
 
-Verdict judge_tensor(const RaceState& state, const Touch& earlier, const Touch& later,
-                     const Knowledge& knowledge, const Region& region) {
+static Verdict judge_tensor(const RaceState& state, const Touch& earlier, const Touch& later,
+                            const Knowledge& knowledge, const Region& region) {
   if (earlier.operation == nullptr || later.operation == nullptr) {
     // Allocation and its end are synchronous, so any form of order will do. An allocation of a pair is one
     // act of both CTAs.
@@ -134,7 +135,7 @@ Verdict judge_tensor(const RaceState& state, const Touch& earlier, const Touch& 
   return {"race-tensor", Lack::kCompletion};
 }
 
-bool morally_strong(const RaceState& state, const Touch& earlier, const Touch& later) {
+static bool morally_strong(const RaceState& state, const Touch& earlier, const Touch& later) {
   if (!earlier.strong || !later.strong || !(earlier.mask == later.mask)) return false;
   if (earlier.work == later.work)
     return scopes_meet(state, cta_of(earlier.warp), earlier.scope, cta_of(later.warp), later.scope);
@@ -142,8 +143,8 @@ bool morally_strong(const RaceState& state, const Touch& earlier, const Touch& l
   return earlier.scope >= needed && later.scope >= needed;
 }
 
-Verdict unordered(const RaceState& state, const Touch& earlier, const Touch& later,
-                  const Knowledge& knowledge, const Region& region) {
+static Verdict unordered(const RaceState& state, const Touch& earlier, const Touch& later,
+                         const Knowledge& knowledge, const Region& region) {
   const bool synchronous = earlier.operation == nullptr && later.operation == nullptr;
   if (synchronous) {
     if (morally_strong(state, earlier, later)) return {};
@@ -168,13 +169,13 @@ Verdict unordered(const RaceState& state, const Touch& earlier, const Touch& lat
 }
 
 // ld.global.nc or ldu of what the other party writes. The cache that it reads through knows of no order.
-bool written_and_non_coherent(const Touch& earlier, const Touch& later) {
+static bool written_and_non_coherent(const Touch& earlier, const Touch& later) {
   return (later.non_coherent && earlier.write) || (earlier.non_coherent && later.write);
 }
 
 // What two touches in order need besides, by the proxies that they go through.
-Verdict judge_proxies(const ProxyFences& fences, const Touch& earlier, const Touch& later,
-                      const Region& region) {
+static Verdict judge_proxies(const ProxyFences& fences, const Touch& earlier, const Touch& later,
+                             const Region& region) {
   if (written_and_non_coherent(earlier, later)) return {"non-coherent-read", Lack::kReadOnly};
   const bool earlier_generic = earlier.operation == nullptr || earlier.operation->generic();
   const bool later_generic = later.operation == nullptr || later.operation->generic();
@@ -199,8 +200,6 @@ Verdict judge_proxies(const ProxyFences& fences, const Touch& earlier, const Tou
     return {"async-order-ctas", Lack::kSameProxyOnly};
   return {};
 }
-
-}  // namespace
 
 bool stores_the_same(const Touch& earlier, const Touch& later) {
   return earlier.digest != 0 && earlier.digest == later.digest && earlier.warp == later.warp &&

@@ -8,15 +8,14 @@
 #include "sim/text.h"
 
 namespace sim {
-namespace {
 
 using Kind = AsyncIssue::Kind;
 
 constexpr size_t kMost = 500;  // findings of a run; beyond that the first ones tell enough
 
-std::string between(uint64_t from, uint64_t to) { return "[" + hex(from) + "," + hex(to) + ")"; }
+static std::string between(uint64_t from, uint64_t to) { return "[" + hex(from) + "," + hex(to) + ")"; }
 
-std::string name(const Touch& t, const HostOrder& host, bool tensor) {
+static std::string name(const Touch& t, const HostOrder& host, bool tensor) {
   if (t.host) return host.what(t.work);
   if (t.operation != nullptr) return name_of(t.operation->kind);
   if (tensor) return "tcgen05.alloc or dealloc";
@@ -29,7 +28,7 @@ std::string name(const Touch& t, const HostOrder& host, bool tensor) {
                     : " load");
 }
 
-std::string place(const Region& r, uint64_t from, uint64_t to) {
+static std::string place(const Region& r, uint64_t from, uint64_t to) {
   switch (r.memory) {
     case Memory::kGlobal: return "global " + between(from, to);
     case Memory::kShared: return "shared " + between(from, to) + " of CTA " + std::to_string(r.cta);
@@ -40,21 +39,19 @@ std::string place(const Region& r, uint64_t from, uint64_t to) {
   return "";
 }
 
-std::string place(const MbarrierRef& b) {
+static std::string place(const MbarrierRef& b) {
   return "mbarrier " + hex(b.offset) + " of CTA " + std::to_string(b.cta);
 }
 
-std::string place(const AsyncOperation::Signal& s, const char* before) {
+static std::string place(const AsyncOperation::Signal& s, const char* before) {
   return place(s.ref) + (s.phases == 0 ? std::string(before) : " phase " + std::to_string(s.phases - 1));
 }
 
-Site site_of(const Touch& t) {
+static Site site_of(const Touch& t) {
   if (t.operation != nullptr) return {t.operation->thread, t.operation->mask, t.operation->id, t.inst};
   const uint32_t lane = t.lanes == 0 ? 0 : uint32_t(__builtin_ctz(t.lanes));
   return {thread_of(t.warp, lane), t.lanes, 0, t.inst};
 }
-
-}  // namespace
 
 // Says where the end of an operation could have been learned.
 std::string RaceChecker::covering(const AsyncOperation& op, const Region& region, bool write) const {

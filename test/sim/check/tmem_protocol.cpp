@@ -7,16 +7,13 @@
 #include "sim/check/protocol_text.h"
 
 namespace sim::protocol {
-namespace {
 
-bool overlap(const Region& a, const Region& b) {
+static bool overlap(const Region& a, const Region& b) {
   return a.cta == b.cta && a.lane < b.lane + b.lanes && b.lane < a.lane + a.lanes &&
          a.column < b.column + b.columns && b.column < a.column + a.columns;
 }
 
-uint64_t start_of(uint64_t descriptor) { return (descriptor & 0x3FFF) * 16; }
-
-}  // namespace
+static uint64_t start_of(uint64_t descriptor) { return (descriptor & 0x3FFF) * 16; }
 
 void TmemProtocol::start() {
   ctas_.clear();

@@ -11,20 +11,19 @@
 #include "sim/check/finding.h"
 
 namespace command {
-namespace {
 
 constexpr const char* kRule = "shared-alignment";
 
-bool may_follow(const sim::Report& report) {
+static bool may_follow(const sim::Report& report) {
   return (report.severity == 'E' || report.rule == kRule) && report.declared_align != 0;
 }
 
-bool shows(const std::vector<sim::Report>& findings, const std::string& key) {
+static bool shows(const std::vector<sim::Report>& findings, const std::string& key) {
   return std::any_of(findings.begin(), findings.end(),
                      [&](const sim::Report& report) { return report.key() == key; });
 }
 
-sim::Report lacking(const sim::Report& error) {
+static sim::Report lacking(const sim::Report& error) {
   sim::Report report = sim::report_of(sim::rule(kRule));
   report.summary = fmt::format(
       "dynamic shared memory is aligned to {} bytes only, as its module declares, and this kernel needs more: {}",
@@ -39,8 +38,6 @@ sim::Report lacking(const sim::Report& error) {
   report.seen = error.seen;
   return report;
 }
-
-}  // namespace
 
 bool may_lack_alignment(const RunResult& run) {
   return std::any_of(run.findings.begin(), run.findings.end(), may_follow);

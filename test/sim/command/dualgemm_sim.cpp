@@ -31,10 +31,7 @@
 
 namespace {
 
-using command::RunOptions;
-using command::RunResult;
-using command::Status;
-using command::Verdict;
+using namespace command;
 using enum command::Status;
 namespace fs = std::filesystem;
 
@@ -42,15 +39,14 @@ struct Usage : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-struct Options {
-  std::string machine = sim::kB200.name, mode = "default", checks = "all", trace, json, names;
-  uint64_t seed = 0;
+// What all runs share, and how many there are: `mode` may name several, `seed` is the first.
+struct Options : RunOptions {
+  Options() { machine = sim::kB200.name, mode = "default", checks = "all"; }
+  std::string json;
   uint64_t seeds = 0;  // 0: only `seed`
-  uint64_t patience = sim::kDefaultPatience;
   unsigned jobs = 1;
-  double timeout = 0;
-  std::vector<std::string> allow, program;
-  bool quiet = false, list_modes = false, rules = false, go_on = false, elect_lowest = false;
+  std::vector<std::string> allow;
+  bool list_modes = false, rules = false;
   char fail_on = 'S';
 };
 
@@ -100,14 +96,12 @@ std::set<std::string> allowed_rules(const std::vector<std::string>& given) {
     }
   }
   for (const std::string& id : ids) {
-    const auto& all = sim::all_rules();
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const sim::Rule* rule) { return rule->id == id; });
-    if (found == all.end())
+    const auto found = std::find_if(sim::kAllRules.begin(), sim::kAllRules.end(),
+                                    [&](const sim::Rule& rule) { return rule.id == id; });
+    if (found == sim::kAllRules.end())
       throw Usage(fmt::format("--allow {}: neither a file nor the id of a rule (--rules)", id));
-    if (sim::severity_letter(**found) == 'E' || sim::severity_letter(**found) == 'U')
-      throw Usage(
-          fmt::format("--allow {}: a rule of class {} cannot be allowed", id, sim::severity_letter(**found)));
+    if (const char letter = sim::severity_letter(*found); letter == 'E' || letter == 'U')
+      throw Usage(fmt::format("--allow {}: a rule of class {} cannot be allowed", id, letter));
   }
   return {ids.begin(), ids.end()};
 }
@@ -125,9 +119,9 @@ std::string runtime_folder() {
 }
 
 void print_rules() {
-  for (const sim::Rule* rule : sim::all_rules())
-    fmt::print("{} {:<34} {:<14} {}\n    {}\n", sim::severity_letter(*rule), rule->id,
-               sim::evidence_name(rule->evidence), rule->section, rule->says);
+  for (const sim::Rule& rule : sim::kAllRules)
+    fmt::print("{} {:<34} {:<14} {}\n    {}\n", sim::severity_letter(rule), rule.id,
+               sim::evidence_name(rule.evidence), rule.section, rule.says);
 }
 
 void print_modes() {
@@ -144,20 +138,10 @@ std::vector<RunOptions> plan(const Options& options, const std::set<std::string>
   std::vector<RunOptions> runs;
   for (const std::string& mode : modes)
     for (const uint64_t seed : seeds) {
-      RunOptions run;
+      RunOptions run = options;
       run.runtime = runtime_folder();
-      run.program = options.program;
-      run.machine = options.machine;
       run.mode = mode;
       run.seed = seed;
-      run.checks = options.checks;
-      run.names = options.names;
-      run.trace = options.trace;
-      run.timeout = options.timeout;
-      run.quiet = options.quiet;
-      run.go_on = options.go_on;
-      run.elect_lowest = options.elect_lowest;
-      run.patience = options.patience;
       run.align_as_declared = !allow.contains("shared-alignment");
       runs.push_back(run);
     }

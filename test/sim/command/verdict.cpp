@@ -11,20 +11,19 @@
 #include <utility>
 
 namespace command {
-namespace {
 
-bool only_beyond(const sim::Report& report) {
+static bool only_beyond(const sim::Report& report) {
   return std::all_of(report.seen.begin(), report.seen.end(),
                      [](const sim::Seen& run) { return run.mode == kBeyond; });
 }
 
-size_t count(const std::map<char, size_t>& classes, char letter) {
+static size_t count(const std::map<char, size_t>& classes, char letter) {
   const auto found = classes.find(letter);
   return found == classes.end() ? 0 : found->second;
 }
 
 // Returns one line for each way in which runs failed: what happened, how often, and in which runs.
-std::string failures(const std::vector<RunResult>& runs) {
+static std::string failures(const std::vector<RunResult>& runs) {
   constexpr size_t kMost = 6;  // runs that are named
   std::vector<std::pair<std::string, std::vector<const RunResult*>>> ways;
   for (const RunResult& run : runs) {
@@ -45,8 +44,6 @@ std::string failures(const std::vector<RunResult>& runs) {
   }
   return out;
 }
-
-}  // namespace
 
 std::string outcome(const RunResult& run) {
   if (run.timed_out) return "ran out of time";

@@ -5,12 +5,11 @@
 #include "test/sim/conformance/form.cuh"
 
 namespace conformance {
-namespace {
 
 constexpr uint32_t kTableElements = 4096;
 
 // Returns special values, then a range in equal steps of the bit pattern (so of the logarithm), both signs.
-std::vector<uint32_t> table_inputs(float low, float high) {
+static std::vector<uint32_t> table_inputs(float low, float high) {
   std::vector<uint32_t> out = {0x00000000, 0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000,
                                0x7FC00000, 0x7F800001, 0x00000001, 0x80000001, 0x007FFFFF, 0x807FFFFF,
                                0x00800000, 0x80800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x40000000, 0x3F000000,
@@ -29,7 +28,7 @@ std::vector<uint32_t> table_inputs(float low, float high) {
 }
 
 template <class Form>
-void run_table(Recorder& out, float low, float high) {
+static void run_table(Recorder& out, float low, float high) {
   std::vector<uint32_t> inputs = table_inputs(low, high);
   if (sizeof(typename Form::A) == 2) {  // a 16-bit form: patterns spread over all of them
     for (uint32_t i = 0; i < kTableElements; ++i) inputs[i] = i * 16 + (i & 15);
@@ -44,8 +43,6 @@ void run_table(Recorder& out, float low, float high) {
   out.exact(Form::name() + ".inputs", x);
   out.table(Form::name(), d.host(), x);
 }
-
-}  // namespace
 }  // namespace conformance
 
 #define CONFORMANCE_TABLE(id, dr, ar, packed, label, low, high)                                           \
@@ -83,11 +80,5 @@ TABLE("sqrt.approx.ftz.f32", 0.25f, 4.0f)
 TABLE("sin.approx.f32", 0x1p-12f, 3.14159265f)
 TABLE("cos.approx.f32", 0x1p-12f, 3.14159265f)
 TABLE("tanh.approx.f32", 0x1p-12f, 16.0f)
-TABLE16("ex2.approx.f16")
-TABLE16("tanh.approx.f16")
-TABLE16("tanh.approx.bf16")
-TABLE16("ex2.approx.ftz.bf16")
-TABLE16X2("ex2.approx.f16x2")
-TABLE16X2("tanh.approx.f16x2")
-TABLE16X2("tanh.approx.bf16x2")
-TABLE16X2("ex2.approx.ftz.bf16x2")
+EACH(TABLE16, "ex2.approx.f16", "tanh.approx.f16", "tanh.approx.bf16", "ex2.approx.ftz.bf16")
+EACH(TABLE16X2, "ex2.approx.f16x2", "tanh.approx.f16x2", "tanh.approx.bf16x2", "ex2.approx.ftz.bf16x2")

@@ -139,26 +139,18 @@ __global__ void accesses(const uint8_t* source, uint8_t* out) {
   uint32_t a, b, c, d;
   uint64_t wide, more;
   uint16_t h;
-#define LOAD(type, constraint, variable) \
-  asm volatile("ld.global." type " %0, [%1];" : "=" constraint(variable) : "l"(p) : "memory")
-  LOAD("u8", "r", a);
-  row[0] = a;
-  LOAD("s8", "r", a);
-  row[1] = a;
-  LOAD("u16", "r", a);
-  row[2] = a;
-  LOAD("s16", "r", a);
-  row[3] = a;
-  LOAD("s8", "l", wide);
-  row[4] = wide;
-  LOAD("s16", "l", wide);
-  row[5] = wide;
-  LOAD("s32", "l", wide);
-  row[6] = wide;
-  LOAD("u32", "l", wide);
-  row[7] = wide;
-  LOAD("b16", "h", h);
-  row[8] = h;
+#define LOAD(i, type, constraint, variable)                                                    \
+  asm volatile("ld.global." type " %0, [%1];" : "=" constraint(variable) : "l"(p) : "memory"); \
+  row[i] = variable
+  LOAD(0, "u8", "r", a);
+  LOAD(1, "s8", "r", a);
+  LOAD(2, "u16", "r", a);
+  LOAD(3, "s16", "r", a);
+  LOAD(4, "s8", "l", wide);
+  LOAD(5, "s16", "l", wide);
+  LOAD(6, "s32", "l", wide);
+  LOAD(7, "u32", "l", wide);
+  LOAD(8, "b16", "h", h);
   asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "l"(p));
   row[9] = uint64_t(a) << 32 | b;
   row[10] = uint64_t(c) << 32 | d;

@@ -102,3 +102,31 @@ void run_form(const char* name, void (*kernel)(D*, const Operands*...), Recorder
   CONFORMANCE_FORM2(__COUNTER__, r, a, b, spelling,                \
                     "{ .reg .pred p, q; .reg .b32 x, y; " spelling \
                     " p|q, %1, %2; selp.u32 x, 1, 0, p; selp.u32 y, 2, 0, q; or.b32 %0, x, y; }")
+
+// UNARIES(d, a, x, y) is UNARY(d, a, x) UNARY(d, a, y), and so are the others, for up to 64 of them.
+// EACH(M, x, y) is M(x) M(y), for up to 16, and lists may stand in M. A macro does not expand itself:
+// _AGAIN names it for the next of a list, which one of many scans of the result then expands.
+#define CONFORMANCE_PARENTHESES ()
+#define CONFORMANCE_LIST(...) __VA_ARGS__
+#define CONFORMANCE_CALL(m, ...) m(__VA_ARGS__)
+#define CONFORMANCE_4(...) __VA_ARGS__
+#define CONFORMANCE_16(...) CONFORMANCE_4(CONFORMANCE_4(CONFORMANCE_4(CONFORMANCE_4(__VA_ARGS__))))
+#define CONFORMANCE_64(...) CONFORMANCE_16(CONFORMANCE_16(CONFORMANCE_16(CONFORMANCE_16(__VA_ARGS__))))
+#define CONFORMANCE_SCAN(...) CONFORMANCE_64(CONFORMANCE_64(CONFORMANCE_64(CONFORMANCE_64(__VA_ARGS__))))
+#define CONFORMANCE_FORMS(m, first, x, ...)      \
+  CONFORMANCE_CALL(m, CONFORMANCE_LIST first, x) \
+  __VA_OPT__(CONFORMANCE_FORMS_AGAIN CONFORMANCE_PARENTHESES(m, first, __VA_ARGS__))
+#define CONFORMANCE_FORMS_AGAIN() CONFORMANCE_FORMS
+#define UNARIES(d, a, ...) CONFORMANCE_SCAN(CONFORMANCE_FORMS(UNARY, (d, a), __VA_ARGS__))
+#define BINARIES(d, a, b, ...) CONFORMANCE_SCAN(CONFORMANCE_FORMS(BINARY, (d, a, b), __VA_ARGS__))
+#define TERNARIES(d, a, b, c, ...) CONFORMANCE_SCAN(CONFORMANCE_FORMS(TERNARY, (d, a, b, c), __VA_ARGS__))
+#define PREDICATES(a, b, ...) CONFORMANCE_SCAN(CONFORMANCE_FORMS(PREDICATE, (a, b), __VA_ARGS__))
+#define CONFORMANCE_EACH_4(...) __VA_ARGS__
+#define CONFORMANCE_EACH_16(...) \
+  CONFORMANCE_EACH_4(CONFORMANCE_EACH_4(CONFORMANCE_EACH_4(CONFORMANCE_EACH_4(__VA_ARGS__))))
+#define CONFORMANCE_EACH_SCAN(...) \
+  CONFORMANCE_EACH_16(CONFORMANCE_EACH_16(CONFORMANCE_EACH_16(CONFORMANCE_EACH_16(__VA_ARGS__))))
+#define CONFORMANCE_EACH(m, x, ...) \
+  m(x) __VA_OPT__(CONFORMANCE_EACH_AGAIN CONFORMANCE_PARENTHESES(m, __VA_ARGS__))
+#define CONFORMANCE_EACH_AGAIN() CONFORMANCE_EACH
+#define EACH(m, ...) CONFORMANCE_EACH_SCAN(CONFORMANCE_EACH(m, __VA_ARGS__))

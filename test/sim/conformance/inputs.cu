@@ -6,7 +6,6 @@
 #include "test/sim/conformance/form.cuh"
 
 namespace conformance {
-namespace {
 
 const std::vector<uint16_t> kSpecial16 = {
     0x0000, 0x8000, 0x0001, 0x8001, 0x0080, 0x0400, 0x03FF, 0x007F, 0x3C00, 0xBC00, 0x3C01, 0x3F80,
@@ -67,12 +66,12 @@ const std::vector<uint64_t> kSpecial64 = {0,
                                           0x00FFFFFF00FFFFFF,
                                           0x0000010000000000};
 
-const std::vector<uint16_t>& specials(uint16_t) { return kSpecial16; }
-const std::vector<uint32_t>& specials(uint32_t) { return kSpecial32; }
-const std::vector<uint64_t>& specials(uint64_t) { return kSpecial64; }
+static const std::vector<uint16_t>& specials(uint16_t) { return kSpecial16; }
+static const std::vector<uint32_t>& specials(uint32_t) { return kSpecial32; }
+static const std::vector<uint64_t>& specials(uint64_t) { return kSpecial64; }
 
 // Returns a random pattern; for 32 bits half of them are floats of moderate size.
-uint64_t pattern(Random& random, size_t bytes) {
+static uint64_t pattern(Random& random, size_t bytes) {
   const uint64_t bits = random.bits();
   if (bytes == 4 && (bits >> 63) != 0) {
     const uint32_t exponent = 127 - 34 + random.below(70);
@@ -85,8 +84,6 @@ uint64_t pattern(Random& random, size_t bytes) {
   }
   return bits;
 }
-
-}  // namespace
 
 template <class T>
 std::vector<T> inputs(int position, int count) {

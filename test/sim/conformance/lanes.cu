@@ -51,8 +51,11 @@ constexpr uint32_t kCollectives = 24;
                ".pred q, p, %2; "                                         \
                "selp.u32 %0, 1, 0, q; }"                                  \
                : "=r"(r)                                                  \
-               : "r"(bit), "r"(mask))
-#define REDUX(what, value) asm volatile("redux.sync." what " %0, %1, %2;" : "=r"(r) : "r"(value), "r"(mask))
+               : "r"(bit), "r"(mask));                                    \
+  keep(r)
+#define REDUX(what)                                                                  \
+  asm volatile("redux.sync." what " %0, %1, %2;" : "=r"(r) : "r"(value), "r"(mask)); \
+  keep(r)
 
 // Tries everything that combines the lanes of `mask`; the other lanes meanwhile run the other side of a
 // branch.
@@ -61,11 +64,8 @@ __device__ void collect(uint32_t mask, uint32_t value, uint64_t wide, uint32_t* 
   uint32_t r, k = 0;
   const auto keep = [&](uint32_t v) { row[k++ * 32 + lane] = v; };
   PREDICATE_VOTE("all");
-  keep(r);
   PREDICATE_VOTE("any");
-  keep(r);
   PREDICATE_VOTE("uni");
-  keep(r);
   asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, %2; }"
                : "=r"(r)
                : "r"(bit), "r"(mask));
@@ -85,24 +85,15 @@ __device__ void collect(uint32_t mask, uint32_t value, uint64_t wide, uint32_t* 
                : "l"(wide), "r"(mask));
   keep(r);
   keep(same);
-  REDUX("add.u32", value);
-  keep(r);
-  REDUX("add.s32", value);
-  keep(r);
-  REDUX("min.u32", value);
-  keep(r);
-  REDUX("max.u32", value);
-  keep(r);
-  REDUX("min.s32", value);
-  keep(r);
-  REDUX("max.s32", value);
-  keep(r);
-  REDUX("and.b32", value);
-  keep(r);
-  REDUX("or.b32", value);
-  keep(r);
-  REDUX("xor.b32", value);
-  keep(r);
+  REDUX("add.u32");
+  REDUX("add.s32");
+  REDUX("min.u32");
+  REDUX("max.u32");
+  REDUX("min.s32");
+  REDUX("max.s32");
+  REDUX("and.b32");
+  REDUX("or.b32");
+  REDUX("xor.b32");
   uint32_t leader, elected;
   asm volatile("{ .reg .pred p; elect.sync %0|p, %2; selp.u32 %1, 1, 0, p; }"
                : "=r"(leader), "=r"(elected)

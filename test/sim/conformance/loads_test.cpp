@@ -7,9 +7,7 @@
 #include "sim/conformance/record.h"
 #include "support/catch.hpp"
 
-namespace {
-
-std::string findings_in(const std::string& cases) {
+static std::string findings_in(const std::string& cases) {
   const dualgemm_test::Judged judged;
   const auto records = conformance::run(
       cases, [] {}, [](const conformance::Record&) {});
@@ -20,8 +18,6 @@ std::string findings_in(const std::string& cases) {
   }
   return judged.findings();
 }
-
-}  // namespace
 
 TEST_CASE("loads: the judge finds nothing in the load roles", "[loads]") {
   CHECK(findings_in("loads/m") == "");

@@ -10,28 +10,27 @@
 #include "test/sim/conformance/table.h"
 
 namespace conformance {
-namespace {
 
 constexpr size_t kShortBytes = 8, kBlocks = 32, kImageBytes = 128 << 10;
 
-std::map<std::string, Case>& cases() {
+static std::map<std::string, Case>& cases() {
   static std::map<std::string, Case> all;
   return all;
 }
 
-uint64_t fnv(const uint8_t* bytes, size_t count) {
+static uint64_t fnv(const uint8_t* bytes, size_t count) {
   uint64_t hash = 0xcbf29ce484222325;
   for (size_t i = 0; i < count; ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
   return hash;
 }
 
-std::string hex(uint64_t value) {
+static std::string hex(uint64_t value) {
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
   return text;
 }
 
-std::string hex(const Bytes& bytes) {
+static std::string hex(const Bytes& bytes) {
   static const char kDigits[] = "0123456789abcdef";
   std::string out;
   out.reserve(bytes.size() * 2);
@@ -42,15 +41,13 @@ std::string hex(const Bytes& bytes) {
   return out;
 }
 
-std::string block_hashes(const Bytes& bytes) {
+static std::string block_hashes(const Bytes& bytes) {
   std::string out;
   const size_t block = (bytes.size() + kBlocks - 1) / kBlocks;
   for (size_t at = 0; at < bytes.size(); at += block)
     out += ' ' + hex(fnv(bytes.data() + at, std::min(block, bytes.size() - at)));
   return out;
 }
-
-}  // namespace
 
 Register::Register(std::string name, Case body) {
   if (!cases().emplace(name, std::move(body)).second) {

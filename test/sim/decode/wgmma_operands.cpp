@@ -9,13 +9,12 @@
 #include "sim/fault.h"
 
 namespace sim {
-namespace {
 
 constexpr size_t kFragments = 4;  // registers of A in a thread: 16 x 16 elements of 16 bits, 32 threads
 constexpr size_t kFactors = 4, kTranspositions = 6;  // the first operands of each kind
 
 template <class Visit>
-void for_registers(const Operand& operand, Visit&& visit) {
+static void for_registers(const Operand& operand, Visit&& visit) {
   const auto see = [&](const Value& value) {
     if (value.kind == Value::Kind::kRegister) visit(value.reg);
   };
@@ -25,12 +24,10 @@ void for_registers(const Operand& operand, Visit&& visit) {
 
 // Visits the accumulators, then the fragments of A.
 template <class Visit>
-void for_matrix_registers(const Inst& inst, Visit&& visit) {
+static void for_matrix_registers(const Inst& inst, Visit&& visit) {
   for_registers(inst.operands[0], visit);
   if (inst.operands[1].kind == Operand::Kind::kVector) for_registers(inst.operands[1], visit);
 }
-
-}  // namespace
 
 void check_wgmma(const Inst& inst) {
   const auto refuse = [&](FaultKind kind, const std::string& text) {

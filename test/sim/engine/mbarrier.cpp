@@ -9,21 +9,18 @@
 #include "sim/fault.h"
 
 namespace sim {
-namespace {
 
-void require_count(const char* what, int64_t count) {
+static void require_count(const char* what, int64_t count) {
   if (count < 1 || count > Mbarrier::kMaxCount)
     protocol_fault(std::string(what) + " " + std::to_string(count) + " is outside 1.." +
                    std::to_string(Mbarrier::kMaxCount));
 }
 
-int64_t checked_tx(int64_t tx) {
+static int64_t checked_tx(int64_t tx) {
   if (tx < -Mbarrier::kMaxCount || tx > Mbarrier::kMaxCount)
     protocol_fault("mbarrier tx-count " + std::to_string(tx) + " leaves +-(2^20 - 1)");
   return tx;
 }
-
-}  // namespace
 
 Mbarrier::Mbarrier(int64_t count) {
   require_count("mbarrier.init count", count);

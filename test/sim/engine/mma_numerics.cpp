@@ -26,27 +26,24 @@
 #include "sim/engine/numerics.h"
 
 namespace sim {
-namespace {
 
 constexpr int kBlockScaledFraction = 35;
 constexpr int kExponentFloor = -126;
 constexpr uint32_t kNan32 = 0x7FFFFFFF;
 
-int scale_exponent(float scale, ScaleFormat format) {
+static int scale_exponent(float scale, ScaleFormat format) {
   if (scale == 0 || std::isnan(scale)) return kExponentFloor;
   const int exponent = std::fabs(scale) < 0x1p-126f ? std::ilogb(scale) : f32_exponent(scale);
   constexpr int kUe4m3Floor = -6;
   return format == ScaleFormat::kUe4m3 ? std::max(exponent, kUe4m3Floor) : exponent;
 }
 
-int64_t shift_toward_zero(int64_t value, int left) {
+static int64_t shift_toward_zero(int64_t value, int left) {
   if (left >= 0) return value * (int64_t{1} << left);
   if (left <= -63) return 0;
   const int64_t magnitude = (value < 0 ? -value : value) >> -left;
   return value < 0 ? -magnitude : magnitude;
 }
-
-}  // namespace
 
 float mma_block_scaled_reference(const uint8_t a[64], const uint8_t b[64], const float* sfa, const float* sfb,
                                  int groups, float c, ScaleFormat format) {

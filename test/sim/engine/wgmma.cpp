@@ -8,14 +8,13 @@
 #include "sim/text.h"
 
 namespace sim {
-namespace {
 
 constexpr uint32_t kElementsPerChunk = 8;  // of 16 bits
 
 // Calls visit(address, row, k) for every chunk of rows [first, first + rows), where row and k are those of
 // its first element; the others follow along K, or along M or N when the operand is MN-major.
 template <class Visit>
-void for_chunks(uint64_t descriptor, bool mn_major, uint32_t first, uint32_t rows, Visit&& visit) {
+static void for_chunks(uint64_t descriptor, bool mn_major, uint32_t first, uint32_t rows, Visit&& visit) {
   const SmemDescriptor d = decode_wgmma_descriptor(descriptor);
   if (mn_major) {
     for (uint32_t k = 0; k < kWgmmaDepth; ++k)
@@ -28,14 +27,14 @@ void for_chunks(uint64_t descriptor, bool mn_major, uint32_t first, uint32_t row
   }
 }
 
-std::vector<ByteRange> footprint(uint64_t descriptor, bool mn_major, uint32_t first, uint32_t rows) {
+static std::vector<ByteRange> footprint(uint64_t descriptor, bool mn_major, uint32_t first, uint32_t rows) {
   std::vector<uint32_t> chunks;
   for_chunks(descriptor, mn_major, first, rows,
              [&](uint32_t address, uint32_t, uint32_t) { chunks.push_back(address); });
   return merged_chunks(std::move(chunks));
 }
 
-void read_operand(const WgmmaOp& op, bool of_b, const Bytes& smem, uint32_t rows, float* out) {
+static void read_operand(const WgmmaOp& op, bool of_b, const Bytes& smem, uint32_t rows, float* out) {
   const bool mn_major = of_b ? op.b_mn_major : op.a_mn_major;
   for_chunks(of_b ? op.b_desc : op.a_desc, mn_major, 0, rows,
              [&](uint32_t address, uint32_t row, uint32_t k) {
@@ -48,8 +47,6 @@ void read_operand(const WgmmaOp& op, bool of_b, const Bytes& smem, uint32_t rows
                }
              });
 }
-
-}  // namespace
 
 SmemDescriptor decode_wgmma_descriptor(uint64_t bits) {
   const auto fail = [bits](FaultKind kind, const std::string& text) {

@@ -8,15 +8,14 @@
 #include "sim/exec/cluster.h"
 
 namespace sim {
-namespace {
 
 constexpr uint64_t kGranule = 16;  // bytes that always land together
 
-uint32_t bit(const Cta& cta) { return 1u << cta.rank; }
+static uint32_t bit(const Cta& cta) { return 1u << cta.rank; }
 
 // Visits the runs [first, last) of spans that follow each other in global memory, as those of a row do.
 template <class Visit>
-void for_runs(const std::vector<Copy::Span>& spans, Visit&& visit) {
+static void for_runs(const std::vector<Copy::Span>& spans, Visit&& visit) {
   for (size_t first = 0; first < spans.size();) {
     size_t last = first + 1;
     uint64_t end = spans[first].global + spans[first].bytes;
@@ -26,7 +25,7 @@ void for_runs(const std::vector<Copy::Span>& spans, Visit&& visit) {
   }
 }
 
-Region global_region(uint64_t address, uint32_t bytes, bool write) {
+static Region global_region(uint64_t address, uint32_t bytes, bool write) {
   Region region;
   region.write = write;
   region.address = address;
@@ -34,7 +33,7 @@ Region global_region(uint64_t address, uint32_t bytes, bool write) {
   return region;
 }
 
-Region shared_region(const Cta& cta, uint64_t offset, uint64_t bytes, bool write) {
+static Region shared_region(const Cta& cta, uint64_t offset, uint64_t bytes, bool write) {
   Region region = global_region(offset, uint32_t(bytes), write);
   region.memory = Memory::kShared;
   region.cta = cta.linear;
@@ -42,7 +41,7 @@ Region shared_region(const Cta& cta, uint64_t offset, uint64_t bytes, bool write
 }
 
 // Returns the bytes of the image that a store takes, in maximal runs.
-std::vector<std::pair<uint32_t, uint32_t>> image_runs(const std::vector<Copy::Span>& spans) {
+static std::vector<std::pair<uint32_t, uint32_t>> image_runs(const std::vector<Copy::Span>& spans) {
   std::vector<std::pair<uint32_t, uint32_t>> parts, runs;  // begin, end
   for (const Copy::Span& span : spans) parts.emplace_back(span.at, span.at + span.bytes);
   std::sort(parts.begin(), parts.end());
@@ -52,8 +51,6 @@ std::vector<std::pair<uint32_t, uint32_t>> image_runs(const std::vector<Copy::Sp
   }
   return runs;
 }
-
-}  // namespace
 
 void Copy::join(const std::shared_ptr<CopyGroup>& of) {
   group = of;

@@ -233,20 +233,16 @@ void tensor_load(Exec& x, const Inst& inst) {
   }
 }
 
-namespace {
-
 // Prefetches by the asynchronous proxy move nothing that a program can see, but they are memory operations.
 constexpr const char* kPrefetchMemory = "prefetch-memory";
 
-void require_in_memory(Exec& x, uint64_t address, uint64_t bytes) {
+static void require_in_memory(Exec& x, uint64_t address, uint64_t bytes) {
   if (!x.in_memory(address, bytes))
     x.remark(kPrefetchMemory,
              "a prefetch of " + std::to_string(bytes) + " bytes at " + hex(address) +
                  ", which are not in one allocation",
              "a prefetch that ends where the memory ends");
 }
-
-}  // namespace
 
 // cp.async.bulk.prefetch [src], size
 void bulk_prefetch(Exec& x, const Inst& inst) {
@@ -300,9 +296,7 @@ void tensor_store(Exec& x, const Inst& inst) {
   }
 }
 
-namespace {
-
-void report_groups(Exec& x, SyncEvent::Kind kind, uint32_t allowed = 0, bool read = false) {
+static void report_groups(Exec& x, SyncEvent::Kind kind, uint32_t allowed = 0, bool read = false) {
   SyncEvent event;
   event.kind = kind;
   event.amount = allowed;
@@ -311,7 +305,7 @@ void report_groups(Exec& x, SyncEvent::Kind kind, uint32_t allowed = 0, bool rea
 }
 
 // Returns false when the lanes sleep; they execute the instruction again when their groups are done.
-bool wait_groups(Exec& x, std::array<CopyGroups, 32>& groups, Wait&& wait) {
+static bool wait_groups(Exec& x, std::array<CopyGroups, 32>& groups, Wait&& wait) {
   bool done = true;
   SIM_FOR_LANES(lane, x.mask) done = done && groups[lane].at_most(wait.allowed, wait.read);
   if (!done) {
@@ -329,14 +323,12 @@ bool wait_groups(Exec& x, std::array<CopyGroups, 32>& groups, Wait&& wait) {
 
 // Returns the bytes that cp.async takes from its source. The optional operand is a byte count or, as a
 // predicate, means "ignore the source".
-uint64_t taken_bytes(const Exec& x, const Value& limit, uint32_t lane, uint64_t bytes) {
+static uint64_t taken_bytes(const Exec& x, const Value& limit, uint32_t lane, uint64_t bytes) {
   const uint64_t value = x.source(limit, lane);
   if (limit.kind == Value::Kind::kRegister && limit.bits == 1) return value != 0 ? 0 : bytes;
   if (value > bytes) throw Fault(FaultKind::kProtocol, "cp.async reads more than it writes");
   return value;
 }
-
-}  // namespace
 
 void bulk_commit(Exec& x, const Inst&) {
   SIM_FOR_LANES(lane, x.mask) x.warp.bulk_groups[lane].commit();

@@ -11,9 +11,7 @@ Cta::Cta(Cluster& owner, uint32_t rank_in_cluster, size_t shared_bytes)
       rank(rank_in_cluster),
       shared(shared_bytes, "shared memory of CTA rank " + std::to_string(rank_in_cluster)) {}
 
-namespace {
-
-void report_start(const Cta& cta) {
+static void report_start(const Cta& cta) {
   const Cluster& cluster = *cta.cluster;
   if (cluster.grid->observer == nullptr) return;
   SyncEvent event;
@@ -25,8 +23,6 @@ void report_start(const Cta& cta) {
   event.amount = int64_t(cluster.index);
   cluster.grid->observer->sync(event);
 }
-
-}  // namespace
 
 std::unique_ptr<Cluster> start_cluster(Grid& grid, uint64_t index) {
   const Dim3 &g = grid.config.grid, &b = grid.config.block, &c = grid.config.cluster;
@@ -95,10 +91,8 @@ void exit_lanes(Exec& x) {
   check_cluster_barrier(x.cluster);
 }
 
-namespace {
-
 // Names the barriers that the pending operation would still signal in this CTA.
-std::string pending_barriers(const Cta& cta, const AsyncOp& op) {
+static std::string pending_barriers(const Cta& cta, const AsyncOp& op) {
   std::string out;
   if (!op.copy) return out;
   for (const Copy::Target& target : op.copy->targets) {
@@ -111,8 +105,6 @@ std::string pending_barriers(const Cta& cta, const AsyncOp& op) {
   }
   return out;
 }
-
-}  // namespace
 
 void check_exit(Cta& cta) {
   for (const auto& op : cta.cluster->pending)

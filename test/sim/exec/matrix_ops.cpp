@@ -9,13 +9,12 @@
 #include "sim/exec/tmem_ops.h"
 
 namespace sim::op {
-namespace {
 
 constexpr uint32_t kRows = 8, kRowBytes = 16;
 
 using Matrix = uint16_t[kRows][kRows];
 
-void check_registers(const Inst& inst, const Operand& registers) {
+static void check_registers(const Inst& inst, const Operand& registers) {
   const size_t given = registers.kind == Operand::Kind::kVector ? registers.items.size() : 1;
   if (inst.repeat != given)
     throw Fault(FaultKind::kUnsupported,
@@ -23,7 +22,7 @@ void check_registers(const Inst& inst, const Operand& registers) {
 }
 
 // Returns the address of a row, which has to lie in shared memory. Lanes beyond the rows give none.
-uint64_t row_address(const Exec& x, const Inst& inst, const Operand& operand, uint32_t lane) {
+static uint64_t row_address(const Exec& x, const Inst& inst, const Operand& operand, uint32_t lane) {
   const uint64_t address = x.address(operand, lane);
   if (x.shared_of(inst.space, address, kRowBytes).cta != &x.cta)
     throw Fault(FaultKind::kBounds, "a row of a matrix in the shared memory of another CTA");
@@ -32,7 +31,7 @@ uint64_t row_address(const Exec& x, const Inst& inst, const Operand& operand, ui
 
 // Visits the halves of every lane: visit(lane, half, row, column).
 template <class Visit>
-void for_halves(const Inst& inst, Visit&& visit) {
+static void for_halves(const Inst& inst, Visit&& visit) {
   const bool transposed = inst.has(Q::kTrans);
   for (uint32_t lane = 0; lane < 32; ++lane)
     for (uint32_t half = 0; half < 2; ++half) {
@@ -40,8 +39,6 @@ void for_halves(const Inst& inst, Visit&& visit) {
       visit(lane, half, transposed ? along : across, transposed ? across : along);
     }
 }
-
-}  // namespace
 
 void ldmatrix(Exec& x, const Inst& inst) {
   if (!whole_warp(x)) return;

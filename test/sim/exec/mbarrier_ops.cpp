@@ -212,6 +212,23 @@ void mbarrier_arrive(Cta& cta, uint32_t offset, int32_t count) {
   ++cta.cluster->events;
 }
 
+// Bytes that are expected or complete: the second operand says how many.
+template <class Result>
+static void count_bytes(Exec& x, const Inst& inst, SyncEvent::Kind kind, Result (Mbarrier::*count)(int64_t)) {
+  SIM_FOR_LANES(lane, x.mask) {
+    const Exec::Shared at = barrier_at(x, inst, inst.operands[0], lane);
+    const int64_t bytes = int64_t(uint32_t(x.source(inst.operands[1].value, lane)));
+    Mbarrier& barrier = at.cta->mbarrier(at.offset);
+    if (x.watched()) {
+      SyncEvent event = event_of(kind, *at.cta, at.offset);
+      event.bytes = bytes;
+      tell(x, inst, event, 1u << lane, Order::kRelaxed);
+    }
+    on_barrier(*at.cta, at.offset, [&] { return (barrier.*count)(bytes); });
+    x.changed();
+  }
+}
+
 namespace op {
 
 // Lanes of one instruction may name one object with one count: a warp that initialises its barrier without
@@ -272,33 +289,10 @@ void mbarrier_arrive(Exec& x, const Inst& inst) { arrive(x, inst, false); }
 void mbarrier_arrive_drop(Exec& x, const Inst& inst) { arrive(x, inst, true); }
 
 void mbarrier_expect_tx(Exec& x, const Inst& inst) {
-  SIM_FOR_LANES(lane, x.mask) {
-    const Exec::Shared at = barrier_at(x, inst, inst.operands[0], lane);
-    const int64_t bytes = int64_t(uint32_t(x.source(inst.operands[1].value, lane)));
-    Mbarrier& barrier = at.cta->mbarrier(at.offset);
-    if (x.watched()) {
-      SyncEvent event = event_of(SyncEvent::Kind::kMbarrierExpectTx, *at.cta, at.offset);
-      event.bytes = bytes;
-      tell(x, inst, event, 1u << lane, Order::kRelaxed);
-    }
-    on_barrier(*at.cta, at.offset, [&] { return barrier.expect_tx(bytes); });
-    x.changed();
-  }
+  count_bytes(x, inst, SyncEvent::Kind::kMbarrierExpectTx, &Mbarrier::expect_tx);
 }
-
 void mbarrier_complete_tx(Exec& x, const Inst& inst) {
-  SIM_FOR_LANES(lane, x.mask) {
-    const Exec::Shared at = barrier_at(x, inst, inst.operands[0], lane);
-    const int64_t bytes = int64_t(uint32_t(x.source(inst.operands[1].value, lane)));
-    Mbarrier& barrier = at.cta->mbarrier(at.offset);
-    if (x.watched()) {
-      SyncEvent event = event_of(SyncEvent::Kind::kMbarrierCompleteTx, *at.cta, at.offset);
-      event.bytes = bytes;
-      tell(x, inst, event, 1u << lane, Order::kRelaxed);
-    }
-    on_barrier(*at.cta, at.offset, [&] { return barrier.complete_tx(bytes); });
-    x.changed();
-  }
+  count_bytes(x, inst, SyncEvent::Kind::kMbarrierCompleteTx, &Mbarrier::complete_tx);
 }
 
 void mbarrier_try_wait(Exec& x, const Inst& inst) { test(x, inst, true); }

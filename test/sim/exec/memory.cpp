@@ -259,6 +259,13 @@ void Exec::copy_local(uint64_t to, uint64_t from, uint32_t lane, uint64_t bytes)
   }
 }
 
+static void check_local(const char* what, uint64_t offset, uint32_t bytes, uint64_t room) {
+  check_aligned("local", offset, bytes);
+  if (offset + bytes > room || offset > room)
+    throw Fault(FaultKind::kBounds, what + (" of " + std::to_string(bytes)) + " bytes at local address " +
+                                        hex(offset) + "; a thread has " + std::to_string(room));
+}
+
 void Exec::load_checked(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes, Seen seen,
                         Holes* holes) {
   const bool generic = space == Space::kGeneric;
@@ -273,11 +280,7 @@ void Exec::load_checked(Space space, uint64_t address, uint32_t lane, void* out,
     }
     case Space::kLocal: {
       const uint64_t offset = generic ? address - kLocalWindow : address;
-      check_aligned("local", offset, bytes);
-      if (offset + bytes > grid.kernel.local_bytes || offset > grid.kernel.local_bytes)
-        throw Fault(FaultKind::kBounds, "read of " + std::to_string(bytes) + " bytes at local address " +
-                                            hex(offset) + "; a thread has " +
-                                            std::to_string(grid.kernel.local_bytes));
+      check_local("read", offset, bytes, grid.kernel.local_bytes);
       warp.local->read(in_local(offset, lane), out, bytes, holes);
       if (holes != nullptr) holes->first = offset;
       break;
@@ -312,11 +315,7 @@ void Exec::store_checked(Space space, uint64_t address, uint32_t lane, const voi
     }
     case Space::kLocal: {
       const uint64_t offset = generic ? address - kLocalWindow : address;
-      check_aligned("local", offset, bytes);
-      if (offset + bytes > grid.kernel.local_bytes || offset > grid.kernel.local_bytes)
-        throw Fault(FaultKind::kBounds, "write of " + std::to_string(bytes) + " bytes at local address " +
-                                            hex(offset) + "; a thread has " +
-                                            std::to_string(grid.kernel.local_bytes));
+      check_local("write", offset, bytes, grid.kernel.local_bytes);
       changes = warp.local->write(in_local(offset, lane), in, bytes);
       break;
     }

@@ -8,12 +8,11 @@
 #include "sim/text.h"
 
 namespace sim::op {
-namespace {
 
 using ptx::Type;
 
 // Returns the little-endian number at `from`. Bytes copied into a word could not be read as one at once.
-uint64_t number_at(const uint8_t* from, uint32_t bytes) {
+static uint64_t number_at(const uint8_t* from, uint32_t bytes) {
   const auto read = [from](auto number) -> uint64_t {
     std::memcpy(&number, from, sizeof number);
     return number;
@@ -26,7 +25,7 @@ uint64_t number_at(const uint8_t* from, uint32_t bytes) {
   }
 }
 
-uint64_t sign_extend(uint64_t value, Type type) {
+static uint64_t sign_extend(uint64_t value, Type type) {
   switch (type) {
     case Type::kS8: return uint64_t(int64_t(int8_t(value)));
     case Type::kS16: return uint64_t(int64_t(int16_t(value)));
@@ -35,20 +34,20 @@ uint64_t sign_extend(uint64_t value, Type type) {
   }
 }
 
-float as_float(uint64_t bits) {
+static float as_float(uint64_t bits) {
   float out;
   std::memcpy(&out, &bits, sizeof out);
   return out;
 }
 
-uint32_t float_bits(float value) {
+static uint32_t float_bits(float value) {
   uint32_t out;
   std::memcpy(&out, &value, sizeof out);
   return out;
 }
 
 template <typename T>
-T arithmetic(const Inst& inst, T old, T b, T c) {
+static T arithmetic(const Inst& inst, T old, T b, T c) {
   if (inst.has(Q::kAdd)) return T(old + b);
   if (inst.has(Q::kMin)) return old < b ? old : b;
   if (inst.has(Q::kMax)) return old > b ? old : b;
@@ -59,13 +58,13 @@ T arithmetic(const Inst& inst, T old, T b, T c) {
   throw Fault(FaultKind::kUnsupported, "atomic operation without arithmetic");
 }
 
-uint16_t half_add(Type type, uint16_t a, uint16_t b) {
+static uint16_t half_add(Type type, uint16_t a, uint16_t b) {
   if (type == Type::kF16 || type == Type::kF16x2)
     return f32_to_f16(f16_to_f32(a) + f16_to_f32(b), Round::kNearestEven);
   return f32_to_bf16(bf16_to_f32(a) + bf16_to_f32(b), Round::kNearestEven);
 }
 
-uint64_t combine(const Inst& inst, uint64_t old, uint64_t b, uint64_t c) {
+static uint64_t combine(const Inst& inst, uint64_t old, uint64_t b, uint64_t c) {
   if (inst.has(Q::kAnd)) return old & b;
   if (inst.has(Q::kOr)) return old | b;
   if (inst.has(Q::kXor)) return old ^ b;
@@ -107,7 +106,7 @@ uint64_t combine(const Inst& inst, uint64_t old, uint64_t b, uint64_t c) {
   throw Fault(FaultKind::kUnsupported, "atomic operation on this type");
 }
 
-void check_vector(const Inst& inst, const Operand& operand) {
+static void check_vector(const Inst& inst, const Operand& operand) {
   const size_t count = operand.kind == Operand::Kind::kVector ? operand.items.size() : 1;
   if (count != inst.vector)
     throw Fault(FaultKind::kUnsupported, "operand has " + std::to_string(count) +
@@ -115,7 +114,7 @@ void check_vector(const Inst& inst, const Operand& operand) {
 }
 
 // Writes the registers of a load that has holes.
-void write_with_holes(Exec& x, const Inst& inst, const Operand& to, uint32_t lane, const Load& load) {
+static void write_with_holes(Exec& x, const Inst& inst, const Operand& to, uint32_t lane, const Load& load) {
   const uint32_t size = uint32_t(ptx::bits(inst.type)) / 8;
   for (uint32_t i = 0; i < inst.vector; ++i) {
     std::shared_ptr<const Poison> origin;
@@ -128,7 +127,8 @@ void write_with_holes(Exec& x, const Inst& inst, const Operand& to, uint32_t lan
 // Says whether a store writes, beside bytes with a value, only such poison as a load brought beside bytes
 // with a value, and as nobody computed with: the padding of a structure that is copied. Where there is
 // nothing but poison, there is no member of a structure.
-bool copies_padding(const Exec& x, const Operand& from, uint32_t lane, uint32_t elements, uint32_t size) {
+static bool copies_padding(const Exec& x, const Operand& from, uint32_t lane, uint32_t elements,
+                           uint32_t size) {
   bool values = false;
   for (uint32_t i = 0; i < elements; ++i) {
     const Value& stored = element(from, i);
@@ -141,8 +141,6 @@ bool copies_padding(const Exec& x, const Operand& from, uint32_t lane, uint32_t 
   }
   return values;
 }
-
-}  // namespace
 
 void ld(Exec& x, const Inst& inst) {
   const Operand &to = inst.operands[0], &from = inst.operands[1];

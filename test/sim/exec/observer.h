@@ -297,42 +297,23 @@ class Observer {
 class Observers : public Observer {
  public:
   void add(Observer& observer) { all_.push_back(&observer); }
-  void host(const HostWork& e) override {
-    for (Observer* o : all_) o->host(e);
+#define SIM_TO_ALL(event, parameters, ...)           \
+  void event parameters override {                   \
+    for (Observer * o : all_) o->event(__VA_ARGS__); \
   }
-  void start(const GridStart& e) override {
-    for (Observer* o : all_) o->start(e);
-  }
-  void resume(uint64_t work) override {
-    for (Observer* o : all_) o->resume(work);
-  }
-  void finish(const char* e) override {
-    for (Observer* o : all_) o->finish(e);
-  }
-  void instruction(const Thread& t, uint32_t mask, const Inst& inst) override {
-    for (Observer* o : all_) o->instruction(t, mask, inst);
-  }
-  void accesses(const std::vector<Access>& e) override {
-    for (Observer* o : all_) o->accesses(e);
-  }
-  void issue(const AsyncIssue& e) override {
-    for (Observer* o : all_) o->issue(e);
-  }
-  void land(const AsyncLanding& e) override {
-    for (Observer* o : all_) o->land(e);
-  }
-  void sync(const SyncEvent& e) override {
-    for (Observer* o : all_) o->sync(e);
-  }
-  void remark(const Remark& e) override {
-    for (Observer* o : all_) o->remark(e);
-  }
-  void spins(const Spin& e) override {
-    for (Observer* o : all_) o->spins(e);
-  }
-  void outlived(FaultKind kind, const std::string& text) override {
-    for (Observer* o : all_) o->outlived(kind, text);
-  }
+  SIM_TO_ALL(host, (const HostWork& e), e)
+  SIM_TO_ALL(start, (const GridStart& e), e)
+  SIM_TO_ALL(resume, (uint64_t work), work)
+  SIM_TO_ALL(finish, (const char* e), e)
+  SIM_TO_ALL(instruction, (const Thread& t, uint32_t mask, const Inst& inst), t, mask, inst)
+  SIM_TO_ALL(accesses, (const std::vector<Access>& e), e)
+  SIM_TO_ALL(issue, (const AsyncIssue& e), e)
+  SIM_TO_ALL(land, (const AsyncLanding& e), e)
+  SIM_TO_ALL(sync, (const SyncEvent& e), e)
+  SIM_TO_ALL(remark, (const Remark& e), e)
+  SIM_TO_ALL(spins, (const Spin& e), e)
+  SIM_TO_ALL(outlived, (FaultKind kind, const std::string& text), kind, text)
+#undef SIM_TO_ALL
 
  private:
   std::vector<Observer*> all_;

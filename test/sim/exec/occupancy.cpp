@@ -5,12 +5,9 @@
 #include <numeric>
 
 namespace sim {
-namespace {
 
 constexpr int kRegistersPerThread = 64;  // PTX does not say what ptxas would allocate
 constexpr size_t kSharedUnit = 128;
-
-}  // namespace
 
 int max_active_blocks_per_sm(const Machine& machine, const KernelInfo& kernel, int threads,
                              size_t dynamic_smem) {

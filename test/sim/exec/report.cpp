@@ -8,14 +8,13 @@
 #include "sim/text.h"
 
 namespace sim {
-namespace {
 
-std::string lanes_text(uint32_t lanes) {
+static std::string lanes_text(uint32_t lanes) {
   if ((lanes & (lanes - 1)) == 0 && lanes != 0) return "lane " + std::to_string(__builtin_ctz(lanes));
   return "lanes " + hex(lanes);
 }
 
-bool reaches(const AsyncOp& op, const Cta& cta, uint32_t offset) {
+static bool reaches(const AsyncOp& op, const Cta& cta, uint32_t offset) {
   if (op.copy)
     return std::any_of(op.copy->targets.begin(), op.copy->targets.end(), [&](const Copy::Target& target) {
       return target.barrier_cta == &cta && target.barrier == offset;
@@ -25,7 +24,7 @@ bool reaches(const AsyncOp& op, const Cta& cta, uint32_t offset) {
 }
 
 // Names the operations in flight that will reach the barrier.
-std::string signalling(const Cta& cta, uint32_t offset) {
+static std::string signalling(const Cta& cta, uint32_t offset) {
   std::string out;
   for (const auto& op : cta.cluster->pending)
     if (reaches(*op, cta, offset))
@@ -34,7 +33,7 @@ std::string signalling(const Cta& cta, uint32_t offset) {
   return out;
 }
 
-std::string tensor_memory_text(const Cta& cta) {
+static std::string tensor_memory_text(const Cta& cta) {
   std::string out = "waits for tensor memory: its CTA holds " +
                     std::to_string(cta.tmem ? cta.tmem->allocated_columns() : 0) + " of " +
                     std::to_string(Tmem::kColumns) + " columns";
@@ -46,7 +45,7 @@ std::string tensor_memory_text(const Cta& cta) {
          (peer.tmem_request.state == TmemRequest::State::kAsked ? "asked too" : "not asked");
 }
 
-std::string waiting_for(const Warp& warp, const Fragment& fragment) {
+static std::string waiting_for(const Warp& warp, const Fragment& fragment) {
   const Wait& wait = fragment.wait;
   const Cta& cta = *warp.cta;
   switch (wait.kind) {
@@ -96,13 +95,11 @@ std::string waiting_for(const Warp& warp, const Fragment& fragment) {
   return "";
 }
 
-std::string circle_text(const Spin& spin) {
+static std::string circle_text(const Spin& spin) {
   if (!spin.region) return "runs in a circle";
   return std::string("reads ") + (spin.region->memory == Memory::kShared ? "shared" : "global") +
          " address " + hex(spin.region->address) + " again and again, which nobody will write,";
 }
-
-}  // namespace
 
 std::string pending_bytes(const Mbarrier& barrier) {
   return barrier.tx() < 0 ? std::to_string(-barrier.tx()) + " bytes more than expected"

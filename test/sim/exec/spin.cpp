@@ -4,10 +4,9 @@
 #include <algorithm>
 
 namespace sim {
-namespace {
 
 // True for instructions that change nothing but what is compared below, or what counts as a change.
-bool is_compared(Operation operation) {
+static bool is_compared(Operation operation) {
   switch (operation) {
     case Operation::alu:
     case Operation::mov:
@@ -48,7 +47,7 @@ bool is_compared(Operation operation) {
 // on these words and on memory: local memory is not among them, since what changes it counts as a change. The
 // time of the last look at a clock is, so that who looked again is never in the same state.
 template <class Put>
-bool put_state(const Warp& warp, Put&& put) {
+static bool put_state(const Warp& warp, Put&& put) {
   const auto put_all = [&](const auto&... words) { return (put(uint64_t(words)) && ...); };
   const auto put_calls = [&](const std::vector<uint32_t>& calls) {
     return put(calls.size()) &&
@@ -90,8 +89,6 @@ bool put_state(const Warp& warp, Put&& put) {
   }
   return true;
 }
-
-}  // namespace
 
 SpinWatch::SpinWatch(Grid& grid) : grid_(grid), begin_(grid.stats.warp_instructions) {
   if (grid.observer != nullptr) add(*grid.observer);

@@ -5,10 +5,9 @@
 #include "sim/exec/handlers.h"
 
 namespace sim {
-namespace {
 
 // Each waiting fragment is given the result of its own generation: the next one may be over before it reads.
-void complete(Cta& cta, NamedBarrier& barrier) {
+static void complete(Cta& cta, NamedBarrier& barrier) {
   for (const auto& warp : cta.warps)
     for (const auto& fragment : warp->fragments) {
       const Wait& wait = fragment->wait;
@@ -25,7 +24,7 @@ void complete(Cta& cta, NamedBarrier& barrier) {
 }
 
 // Returns true when the barrier completed.
-bool settle(Cta& cta, NamedBarrier& barrier) {
+static bool settle(Cta& cta, NamedBarrier& barrier) {
   for (auto it = barrier.lanes.begin(); it != barrier.lanes.end();) {
     const uint32_t live = cta.warps[it->first]->live;
     if ((it->second & live) == live) {
@@ -45,9 +44,9 @@ bool settle(Cta& cta, NamedBarrier& barrier) {
   return true;
 }
 
-bool aligned(const Inst& inst) { return inst.statement->opcode == "bar" || inst.has(Q::kAligned); }
+static bool aligned(const Inst& inst) { return inst.statement->opcode == "bar" || inst.has(Q::kAligned); }
 
-NamedBarrier& barrier_of(Exec& x, uint32_t id, uint32_t count) {
+static NamedBarrier& barrier_of(Exec& x, uint32_t id, uint32_t count) {
   if (id >= x.cta.named.size())
     throw Fault(FaultKind::kBounds, "named barrier " + std::to_string(id) + " of 16");
   if (count % 32 != 0)
@@ -65,7 +64,7 @@ NamedBarrier& barrier_of(Exec& x, uint32_t id, uint32_t count) {
   return barrier;
 }
 
-void tell(const Exec& x, SyncEvent::Kind kind, uint32_t id, uint64_t generation, uint32_t count) {
+static void tell(const Exec& x, SyncEvent::Kind kind, uint32_t id, uint64_t generation, uint32_t count) {
   if (!x.watched()) return;
   SyncEvent event;
   event.kind = kind;
@@ -77,7 +76,7 @@ void tell(const Exec& x, SyncEvent::Kind kind, uint32_t id, uint64_t generation,
 }
 
 // Arrives for the executing lanes. Returns true when that completed the barrier.
-bool arrive(Exec& x, NamedBarrier& barrier, uint32_t id, uint32_t count) {
+static bool arrive(Exec& x, NamedBarrier& barrier, uint32_t id, uint32_t count) {
   tell(x, SyncEvent::Kind::kBarrierArrive, id, barrier.generation, count);
   barrier.expected = count;
   barrier.lanes[x.warp.index] |= x.mask;
@@ -88,7 +87,7 @@ bool arrive(Exec& x, NamedBarrier& barrier, uint32_t id, uint32_t count) {
 // Arrives and waits. Returns false while the executing lanes sleep. `join` adds to the barrier what they
 // bring.
 template <class Join>
-bool meet(Exec& x, const Inst& inst, uint32_t id, uint32_t count, Join&& join) {
+static bool meet(Exec& x, const Inst& inst, uint32_t id, uint32_t count, Join&& join) {
   Fragment& fragment = *x.fragment;
   if (!fragment.entered) {
     if (aligned(inst) && !x.converged()) return false;
@@ -113,7 +112,7 @@ bool meet(Exec& x, const Inst& inst, uint32_t id, uint32_t count, Join&& join) {
 }
 
 // Reports the generation in which the lanes arrived, in one event for those that share it.
-void tell_cluster(const Exec& x, SyncEvent::Kind kind, uint32_t lanes, Order order) {
+static void tell_cluster(const Exec& x, SyncEvent::Kind kind, uint32_t lanes, Order order) {
   if (!x.watched()) return;
   while (lanes != 0) {
     const uint64_t generation = x.warp.cluster_generation[uint32_t(__builtin_ctz(lanes))];
@@ -129,13 +128,13 @@ void tell_cluster(const Exec& x, SyncEvent::Kind kind, uint32_t lanes, Order ord
   }
 }
 
-bool spelled(const Inst& inst, const char* qualifier) {
+static bool spelled(const Inst& inst, const char* qualifier) {
   const auto& all = inst.statement->qualifiers;
   return std::find(all.begin(), all.end(), qualifier) != all.end();
 }
 
 // Returns the memory that a fence names, 0 when it names none.
-uint8_t spaces_of(const Inst& inst) {
+static uint8_t spaces_of(const Inst& inst) {
   uint8_t spaces = 0;
   if (spelled(inst, "global")) spaces |= SyncEvent::kGlobalSpace;
   if (spelled(inst, "shared::cta") || spelled(inst, "sync_restrict::shared::cta"))
@@ -145,7 +144,7 @@ uint8_t spaces_of(const Inst& inst) {
   return spaces;
 }
 
-SyncEvent fence_event(const Inst& inst) {
+static SyncEvent fence_event(const Inst& inst) {
   using Fence = SyncEvent::Fence;
   SyncEvent event;
   event.kind = SyncEvent::Kind::kFence;
@@ -177,8 +176,6 @@ SyncEvent fence_event(const Inst& inst) {
   }
   return event;
 }
-
-}  // namespace
 
 void check_register_requests(const Exec& x) {
   const Warp& warp = x.warp;

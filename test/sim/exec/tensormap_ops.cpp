@@ -8,11 +8,10 @@
 #include "sim/exec/handlers.h"
 
 namespace sim::op {
-namespace {
 
 constexpr uint32_t kMapBytes = 128;
 
-MapField field_of(const Inst& inst) {
+static MapField field_of(const Inst& inst) {
   constexpr std::pair<Q, MapField> kFields[] = {{Q::kGlobalAddress, MapField::kGlobalAddress},
                                                 {Q::kRank, MapField::kRank},
                                                 {Q::kBoxDim, MapField::kBoxDim},
@@ -27,8 +26,6 @@ MapField field_of(const Inst& inst) {
                       [&](const auto& entry) { return inst.has(entry.first); })
       ->second;
 }
-
-}  // namespace
 
 // tensormap.replace [map]{, ordinal}, value is a weak access to all 128 bytes of the map.
 void tensormap_replace(Exec& x, const Inst& inst) {

@@ -10,9 +10,8 @@
 #include "sim/exec/handlers.h"
 
 namespace sim {
-namespace {
 
-void end_early(Exec& x, TmemTransfer& transfer) {
+static void end_early(Exec& x, TmemTransfer& transfer) {
   if (transfer.landed) return;
   auto& pending = x.cluster.pending;
   const auto op =
@@ -28,15 +27,13 @@ void end_early(Exec& x, TmemTransfer& transfer) {
   x.grid.observer->land({AsyncLanding::Step::kComplete, transfer.id});
 }
 
-bool names(const Operand& operand, const std::vector<uint32_t>& registers) {
+static bool names(const Operand& operand, const std::vector<uint32_t>& registers) {
   const auto is_one = [&](const Value& value) {
     return value.kind == Value::Kind::kRegister &&
            std::binary_search(registers.begin(), registers.end(), value.reg);
   };
   return is_one(operand.value) || std::any_of(operand.items.begin(), operand.items.end(), is_one);
 }
-
-}  // namespace
 
 void use_registers(Exec& x, const Inst& inst) {
   auto& transfers = x.warp.transfers;

@@ -6,77 +6,33 @@
 #include "sim/text.h"
 
 namespace sim {
-namespace {
 
 // Returns a time that goes on with every instruction, and faster where nobody does anything but look at it.
-uint64_t read_clock(const Exec& x) {
+static uint64_t read_clock(const Exec& x) {
   x.warp.clock_read_at = x.grid.stats.warp_instructions;
   return x.grid.stats.warp_instructions + x.grid.skipped;
 }
 
-uint64_t special_value(const Exec& x, Special special, uint32_t lane) {
+static uint64_t special_value(const Exec& x, Special special, uint32_t lane) {
   const LaunchConfig& config = x.grid.config;
   const Dim3 &b = config.block, &g = config.grid, &c = config.cluster;
   const uint32_t thread = x.warp.index * 32 + lane;
   const uint32_t* ctaid = x.cta.ctaid;
   switch (special) {
-    case Special::kTidX: return thread % b.x;
-    case Special::kTidY: return thread / b.x % b.y;
-    case Special::kTidZ: return thread / b.x / b.y;
-    case Special::kNtidX: return b.x;
-    case Special::kNtidY: return b.y;
-    case Special::kNtidZ: return b.z;
-    case Special::kCtaidX: return ctaid[0];
-    case Special::kCtaidY: return ctaid[1];
-    case Special::kCtaidZ: return ctaid[2];
-    case Special::kNctaidX: return g.x;
-    case Special::kNctaidY: return g.y;
-    case Special::kNctaidZ: return g.z;
-    case Special::kClusteridX: return ctaid[0] / c.x;
-    case Special::kClusteridY: return ctaid[1] / c.y;
-    case Special::kClusteridZ: return ctaid[2] / c.z;
-    case Special::kNclusteridX: return g.x / c.x;
-    case Special::kNclusteridY: return g.y / c.y;
-    case Special::kNclusteridZ: return g.z / c.z;
-    case Special::kClusterCtaidX: return ctaid[0] % c.x;
-    case Special::kClusterCtaidY: return ctaid[1] % c.y;
-    case Special::kClusterCtaidZ: return ctaid[2] % c.z;
-    case Special::kClusterNctaidX: return c.x;
-    case Special::kClusterNctaidY: return c.y;
-    case Special::kClusterNctaidZ: return c.z;
-    case Special::kClusterCtarank: return x.cta.rank;
-    case Special::kClusterNctarank: return uint64_t(c.x) * c.y * c.z;
-    case Special::kIsExplicitCluster:
-      return uint64_t(c.x) * c.y * c.z > 1 || x.grid.kernel.info.explicit_cluster;
-    case Special::kLaneid: return lane;
-    case Special::kWarpid: return x.warp.index;
-    case Special::kNwarpid: return x.cta.warps.size();
-    case Special::kSmid: return x.cta.linear % uint64_t(x.grid.machine.sms);
-    case Special::kNsmid: return uint64_t(x.grid.machine.sms);
-    case Special::kGridid: return 1;
-    case Special::kClock:
-    case Special::kGlobaltimerLo: return uint32_t(read_clock(x));
-    case Special::kClockHi:
-    case Special::kGlobaltimerHi: return read_clock(x) >> 32;
-    case Special::kClock64:
-    case Special::kGlobaltimer: return read_clock(x);
-    case Special::kLanemaskEq: return 1u << lane;
-    case Special::kLanemaskLe: return uint32_t((uint64_t(2) << lane) - 1);
-    case Special::kLanemaskLt: return (1u << lane) - 1;
-    case Special::kLanemaskGe: return ~((1u << lane) - 1);
-    case Special::kLanemaskGt: return uint32_t(~((uint64_t(2) << lane) - 1));
-    case Special::kDynamicSmemSize: return config.dynamic_smem;
-    case Special::kTotalSmemSize:
-    case Special::kAggrSmemSize: return x.grid.kernel.info.static_smem + config.dynamic_smem;
+#define X(id, text, value) \
+  case Special::id:        \
+    return value;
+#include "sim/decode/specials.def"
+#undef X
   }
   return 0;
 }
 
-uint64_t width_of(const Value& value) {
+static uint64_t width_of(const Value& value) {
   return value.bits < 64 ? (uint64_t(1) << value.bits) - 1 : ~uint64_t(0);
 }
 
-Fault unwritten(const Exec& x, uint32_t reg, uint32_t lane) {
+static Fault unwritten(const Exec& x, uint32_t reg, uint32_t lane) {
   const std::string what =
       "register " + x.grid.kernel.register_names[reg] + " is read by lane " + std::to_string(lane);
   const auto known = x.warp.poisoned.find(uint64_t(reg) * 32 + lane);
@@ -86,8 +42,6 @@ Fault unwritten(const Exec& x, uint32_t reg, uint32_t lane) {
                                        " holds no value: " + origin->cause + "; it came by " +
                                        describe(*origin->inst->statement));
 }
-
-}  // namespace
 
 void merge_origin(std::shared_ptr<const Poison>* into, const std::shared_ptr<const Poison>& more) {
   if (*into == nullptr || ((*into)->copied && !more->copied)) *into = more;

@@ -9,25 +9,24 @@
 #include "sim/text.h"
 
 namespace sim {
-namespace {
 
-void remove(Warp& warp, const Fragment* fragment) {
+static void remove(Warp& warp, const Fragment* fragment) {
   auto& list = warp.fragments;
   list.erase(std::find_if(list.begin(), list.end(), [&](const auto& f) { return f.get() == fragment; }));
 }
 
-void forget(Warp& warp, const std::shared_ptr<Join>& join) {
+static void forget(Warp& warp, const std::shared_ptr<Join>& join) {
   warp.joins.erase(std::remove(warp.joins.begin(), warp.joins.end(), join), warp.joins.end());
 }
 
-void set_join(Fragment& fragment, std::shared_ptr<Join> join) {
+static void set_join(Fragment& fragment, std::shared_ptr<Join> join) {
   fragment.join_pc = join ? join->pc : kNowhere;
   fragment.join = std::move(join);
 }
 
 // Is called where the lanes of the fragment wait for the others. Returns false when they do wait; the
 // fragment is gone then.
-bool enter_join(Warp& warp, Fragment* fragment) {
+static bool enter_join(Warp& warp, Fragment* fragment) {
   while (fragment->pc == fragment->join_pc) {
     const std::shared_ptr<Join> join = fragment->join;
     join->arrived |= fragment->mask;
@@ -45,7 +44,7 @@ bool enter_join(Warp& warp, Fragment* fragment) {
   return true;
 }
 
-void leave_join(Warp& warp, const std::shared_ptr<Join>& join) {
+static void leave_join(Warp& warp, const std::shared_ptr<Join>& join) {
   auto fragment = std::make_unique<Fragment>();
   fragment->pc = join->pc;
   fragment->mask = join->arrived;
@@ -59,8 +58,8 @@ void leave_join(Warp& warp, const std::shared_ptr<Join>& join) {
 
 // True when `b` sleeps at the meeting that `a` comes to: the same instruction (any bar.warp.sync matches any
 // other).
-bool same_meeting(const Kernel& kernel, const Fragment& a, const Fragment& b, uint32_t members,
-                  bool aligned) {
+static bool same_meeting(const Kernel& kernel, const Fragment& a, const Fragment& b, uint32_t members,
+                         bool aligned) {
   if (b.wait.kind != Wait::Kind::kWarp || b.wait.members != members || b.wait.aligned != aligned)
     return false;
   if (aligned) return a.pc == b.pc && a.calls == b.calls;
@@ -69,7 +68,7 @@ bool same_meeting(const Kernel& kernel, const Fragment& a, const Fragment& b, ui
 }
 
 // Returns the fault of `lanes` that execute an .aligned instruction without the other live lanes.
-Fault apart(const Grid& grid, const Warp& warp, const Fragment& fragment, uint32_t lanes) {
+static Fault apart(const Grid& grid, const Warp& warp, const Fragment& fragment, uint32_t lanes) {
   std::string others;
   const std::vector<Inst>& code = grid.kernel.code;
   for (const auto& other : warp.fragments)
@@ -85,7 +84,7 @@ Fault apart(const Grid& grid, const Warp& warp, const Fragment& fragment, uint32
 
 // Is called when nothing can move. Lanes at an .aligned instruction whose others wait at other instructions
 // of the warp will never be joined, which is a fault.
-void check_apart(const Grid& grid, const Warp& warp) {
+static void check_apart(const Grid& grid, const Warp& warp) {
   const Fragment* parked = nullptr;
   for (const auto& fragment : warp.fragments) {
     if (fragment->wait.kind != Wait::Kind::kWarp) return;
@@ -96,7 +95,7 @@ void check_apart(const Grid& grid, const Warp& warp) {
              grid.kernel.code[parked->pc]);
 }
 
-bool ready(Warp& warp, Fragment& fragment) {
+static bool ready(Warp& warp, Fragment& fragment) {
   Wait& wait = fragment.wait;
   if (wait.kind == Wait::Kind::kNone) return true;
   Cta& cta = *warp.cta;
@@ -140,7 +139,7 @@ bool ready(Warp& warp, Fragment& fragment) {
   return done;
 }
 
-Fragment* pick(Warp& warp) {
+static Fragment* pick(Warp& warp) {
   const size_t count = warp.fragments.size();
   for (size_t i = 0; i < count; ++i) {
     Fragment* fragment = warp.fragments[(warp.turn + i) % count].get();
@@ -154,7 +153,7 @@ Fragment* pick(Warp& warp) {
 
 // Goes on behind an instruction that could not be executed. Its result is zero, or true, which ends a loop
 // that waits.
-void leave_out(Exec& x, const Inst& inst) {
+static void leave_out(Exec& x, const Inst& inst) {
   const auto fill = [&](const Value& value) {
     if (value.kind != Value::Kind::kRegister) return;
     SIM_FOR_LANES(lane, x.mask & ~x.warp.written[value.reg]) x.write(value, lane, value.bits == 1);
@@ -170,12 +169,10 @@ void leave_out(Exec& x, const Inst& inst) {
 
 // A trap ends all threads of the grid, however far they are. The others go on as far as they can: that is a
 // run of the program in which these lanes were the slowest.
-void hold_trap(Exec& x) {
+static void hold_trap(Exec& x) {
   x.fragment->wait.kind = Wait::Kind::kTrap;
   x.grid.trapped = true;
 }
-
-}  // namespace
 
 bool CopyGroups::at_most(uint32_t pending, bool read) const {
   for (size_t i = 0; i + pending < committed.size(); ++i)

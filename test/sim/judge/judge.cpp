@@ -20,7 +20,6 @@
 #include "sim/text.h"
 
 namespace sim {
-namespace {
 
 constexpr const char* kOtherPhase = "mbarrier-bytes-in-other-phase";
 // What goes wrong at a barrier whose phases no longer fit the copies.
@@ -32,7 +31,7 @@ constexpr std::array<std::string_view, 7> kOfPhases = {"mbarrier-copy-before-obs
                                                        "mbarrier-lagging-waiter",
                                                        "deadlock"};
 
-RegionText text_of(const Region& region, const Names& names) {
+static RegionText text_of(const Region& region, const Names& names) {
   RegionText out;
   out.memory = region.memory == Memory::kGlobal   ? "global"
                : region.memory == Memory::kShared ? "shared"
@@ -56,14 +55,12 @@ RegionText text_of(const Region& region, const Names& names) {
   return out;
 }
 
-bool read_number(const char* text, uint64_t* out) {
+static bool read_number(const char* text, uint64_t* out) {
   char* end = nullptr;
   errno = 0;
   *out = std::strtoull(text, &end, 10);
   return *end == 0 && std::isdigit(static_cast<unsigned char>(*text)) && errno == 0;
 }
-
-}  // namespace
 
 // Passes every event on to all observers: first to those that learn names and sites, then to the trace, then
 // to the checkers, so that a finding can be named at once.
@@ -144,7 +141,7 @@ SiteText Judge::text_of(const Site& site) const {
   const bool several = (site.mask & (site.mask - 1)) != 0;
   out.where += ", warp " + std::to_string(t.warp) +
                (several ? ", lanes " + hex(site.mask) : ", lane " + std::to_string(t.lane));
-  out.async_id = site.async_id;
+  out.operation = site.async_id;
   if (site.inst == nullptr || site.inst->statement == nullptr) return out;
   const ptx::Statement& statement = *site.inst->statement;
   out.ptx_line = statement.site.ptx_line;

@@ -11,9 +11,8 @@
 #include "sim/text.h"
 
 namespace sim {
-namespace {
 
-std::string at_line(const std::string& line) {
+static std::string at_line(const std::string& line) {
   if (line.empty()) return "";
   const std::string quoted = quote_source(line);
   return " at " + line + (quoted.empty() ? "" : " `" + quoted + "`");
@@ -21,7 +20,7 @@ std::string at_line(const std::string& line) {
 
 // Returns the smallest interval that holds every shared region of one CTA in `regions`; bytes 0 when there is
 // none.
-Region hull(const std::vector<Region>& regions, uint64_t cta) {
+static Region hull(const std::vector<Region>& regions, uint64_t cta) {
   uint64_t begin = UINT64_MAX, end = 0;
   for (const Region& region : regions) {
     if (region.memory != Memory::kShared || region.cta != cta) continue;
@@ -37,8 +36,6 @@ Region hull(const std::vector<Region>& regions, uint64_t cta) {
   }
   return out;
 }
-
-}  // namespace
 
 NameTable read_names(const std::string& file) {
   std::ifstream in(file);

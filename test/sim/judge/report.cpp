@@ -10,13 +10,23 @@
 #include "sim/machine.h"
 #include "sim/text.h"
 
+// What there need not be is null.
+template <class T>
+struct nlohmann::adl_serializer<std::optional<T>> {
+  static void to_json(json& out, const std::optional<T>& value) {
+    out = value ? json(*value) : json(nullptr);
+  }
+  static void from_json(const json& in, std::optional<T>& value) {
+    if (!in.is_null()) value = in.get<T>();
+  }
+};
+
 namespace sim {
-namespace {
 
 constexpr const char* kMargin = "            ";  // under the first word of a field
 
 // Adds "  later     ..." with further lines under the first one.
-void field(std::string& out, const char* name, const std::string& text) {
+static void field(std::string& out, const char* name, const std::string& text) {
   out += "  ";
   out += name;
   out.append(10 - std::min<size_t>(9, std::strlen(name)), ' ');
@@ -27,34 +37,18 @@ void field(std::string& out, const char* name, const std::string& text) {
   out += '\n';
 }
 
-std::string site_text(const SiteText& site) {
+static std::string site_text(const SiteText& site) {
   std::string out = site.where;
-  if (site.async_id != 0) out += ", operation " + std::to_string(site.async_id);
+  if (site.operation != 0) out += ", operation " + std::to_string(site.operation);
   if (!site.kernel.empty()) out += (out.empty() ? "kernel " : " of kernel ") + site.kernel;
   if (site.ptx_line != 0) out += "\nPTX line " + std::to_string(site.ptx_line) + ": `" + site.text + "`";
   if (!site.source.empty()) out += "\n" + site.source;
   return out;
 }
 
-std::string site_key(const SiteText& site) {
+static std::string site_key(const SiteText& site) {
   return site.kernel + ":" + place_key(site.source, site.ptx_line, site.text);
 }
-
-void put(nlohmann::json& out, const SiteText& site) {
-  out = {{"kernel", site.kernel},     {"where", site.where}, {"operation", site.async_id},
-         {"ptx_line", site.ptx_line}, {"text", site.text},   {"source", site.source}};
-}
-
-void get(const nlohmann::json& in, SiteText& site) {
-  in.at("kernel").get_to(site.kernel);
-  in.at("where").get_to(site.where);
-  in.at("operation").get_to(site.async_id);
-  in.at("ptx_line").get_to(site.ptx_line);
-  in.at("text").get_to(site.text);
-  in.at("source").get_to(site.source);
-}
-
-}  // namespace
 
 Report report_of(const Rule& rule) {
   Report report;
@@ -223,16 +217,19 @@ std::string render(const CertificateText& c) {
   return out;
 }
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SiteText, kernel, where, operation, ptx_line, text, source)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RegionText, memory, write, cta, address, bytes, lane, lanes, column,
+                                   columns, name)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BarrierText, cta, offset, name)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Seen, mode, seed, count)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CertificateText::Refused, init, reason, count)
+
 void to_json(nlohmann::json& out, const CertificateText& c) {
-  out = {{"barriers", c.barriers}, {"certified", c.certified}, {"refused", nlohmann::json::array()}};
-  for (const CertificateText::Refused& r : c.refused)
-    out["refused"].push_back({{"init", r.init}, {"reason", r.reason}, {"count", r.count}});
+  out = {{"barriers", c.barriers}, {"certified", c.certified}, {"refused", c.refused}};
 }
 
 void from_json(const nlohmann::json& in, CertificateText& c) {
-  in.at("barriers").get_to(c.barriers);
-  in.at("certified").get_to(c.certified);
-  for (const auto& r : in.at("refused")) c.refused.push_back({r.at("init"), r.at("reason"), r.at("count")});
+  c = {in.at("barriers"), in.at("certified"), in.at("refused")};
 }
 
 void to_json(nlohmann::json& out, const Report& report) {
@@ -242,49 +239,38 @@ void to_json(nlohmann::json& out, const Report& report) {
          {"section", report.section},
          {"says", report.says},
          {"summary", report.summary},
+         {"later", report.later},
+         {"earlier", report.earlier},
+         {"others", report.others},
+         {"region", report.region},
+         {"mbarrier", report.mbarrier},
          {"missing", report.missing},
          {"notes", report.notes},
-         {"others", report.others},
          {"every_schedule", report.every_schedule},
-         {"declared_align", report.declared_align}};
-  put(out["later"], report.later);
-  out["earlier"] = nullptr;
-  if (report.earlier) put(out["earlier"], *report.earlier);
-  out["region"] = nullptr;
-  if (const auto& r = report.region)
-    out["region"] = {{"memory", r->memory},   {"write", r->write},   {"cta", r->cta},
-                     {"address", r->address}, {"bytes", r->bytes},   {"lane", r->lane},
-                     {"lanes", r->lanes},     {"column", r->column}, {"columns", r->columns},
-                     {"name", r->name}};
-  out["mbarrier"] = nullptr;
-  if (const auto& b = report.mbarrier)
-    out["mbarrier"] = {{"cta", b->cta}, {"offset", b->offset}, {"name", b->name}};
-  out["seen"] = nlohmann::json::array();
-  for (const Seen& run : report.seen)
-    out["seen"].push_back({{"mode", run.mode}, {"seed", run.seed}, {"count", run.count}});
+         {"declared_align", report.declared_align},
+         {"seen", report.seen}};
 }
 
 void from_json(const nlohmann::json& in, Report& report) {
-  in.at("rule").get_to(report.rule);
-  report.severity = in.at("severity").get<std::string>().at(0);
-  in.at("evidence").get_to(report.evidence);
-  in.at("section").get_to(report.section);
-  in.at("says").get_to(report.says);
-  in.at("summary").get_to(report.summary);
-  in.at("missing").get_to(report.missing);
-  in.at("notes").get_to(report.notes);
-  in.at("others").get_to(report.others);
-  in.at("every_schedule").get_to(report.every_schedule);
-  in.at("declared_align").get_to(report.declared_align);
-  get(in.at("later"), report.later);
-  if (!in.at("earlier").is_null()) get(in.at("earlier"), report.earlier.emplace());
-  if (const auto& r = in.at("region"); !r.is_null())
-    report.region = {r.at("memory"), r.at("write"), r.at("cta"),    r.at("address"), r.at("bytes"),
-                     r.at("lane"),   r.at("lanes"), r.at("column"), r.at("columns"), r.at("name")};
-  if (const auto& b = in.at("mbarrier"); !b.is_null())
-    report.mbarrier = {b.at("cta"), b.at("offset"), b.at("name")};
-  for (const auto& run : in.at("seen"))
-    report.seen.push_back({run.at("mode"), run.at("seed"), run.at("count")});
+  report = {in.at("rule"),
+            in.at("severity").get<std::string>().at(0),
+            in.at("evidence"),
+            in.at("section"),
+            in.at("says"),
+            in.at("summary"),
+            in.at("later"),
+            {},
+            in.at("others"),
+            {},
+            {},
+            in.at("missing"),
+            in.at("notes"),
+            in.at("every_schedule"),
+            in.at("declared_align"),
+            in.at("seen")};
+  in.at("earlier").get_to(report.earlier);
+  in.at("region").get_to(report.region);
+  in.at("mbarrier").get_to(report.mbarrier);
 }
 
 }  // namespace sim

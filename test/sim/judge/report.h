@@ -16,11 +16,11 @@ namespace sim {
 
 struct SiteText {
   std::string kernel;
-  std::string where;  // "CTA 3 (3,0,0), warp 4, lane 0"
-  uint64_t async_id = 0;
-  uint32_t ptx_line = 0;  // 0: the place has no instruction
-  std::string text;       // the instruction as written
-  std::string source;     // "sm100/mma.cuh:41 in mma_role <- sm100/dual_gemm.cuh:80", may be empty
+  std::string where;       // "CTA 3 (3,0,0), warp 4, lane 0"
+  uint64_t operation = 0;  // of an asynchronous one
+  uint32_t ptx_line = 0;   // 0: the place has no instruction
+  std::string text;        // the instruction as written
+  std::string source;      // "sm100/mma.cuh:41 in mma_role <- sm100/dual_gemm.cuh:80", may be empty
 };
 
 struct RegionText {

@@ -8,9 +8,8 @@
 #include "sim/decode/program.h"
 
 namespace sim {
-namespace {
 
-const char* name(SyncEvent::Kind kind) {
+static const char* name(SyncEvent::Kind kind) {
   using K = SyncEvent::Kind;
   switch (kind) {
     case K::kMbarrierInit: return "mbarrier init";
@@ -52,9 +51,9 @@ const char* name(SyncEvent::Kind kind) {
   return "";
 }
 
-bool on_mbarrier(SyncEvent::Kind kind) { return kind <= SyncEvent::Kind::kMbarrierTest; }
+static bool on_mbarrier(SyncEvent::Kind kind) { return kind <= SyncEvent::Kind::kMbarrierTest; }
 
-const char* name(HostWork::Kind kind) {
+static const char* name(HostWork::Kind kind) {
   switch (kind) {
     case HostWork::Kind::kLaunch: return "launch";
     case HostWork::Kind::kCopy: return "copy";
@@ -63,8 +62,6 @@ const char* name(HostWork::Kind kind) {
   }
   return "";
 }
-
-}  // namespace
 
 Trace::Trace(const std::string& file) : out_(file) {
   if (!out_) throw std::runtime_error("trace file " + file + " cannot be written");

@@ -9,12 +9,9 @@
 #include "sim/text.h"
 
 namespace sim {
-namespace {
 
 constexpr size_t kRedZone = 256;
 constexpr uint64_t kAlignment = 256;
-
-}  // namespace
 
 void* GlobalMemory::allocate(size_t size, std::string what, int device) {
   if (size == 0) return nullptr;

@@ -12,23 +12,20 @@
 #include "sim/fault.h"
 
 namespace sim {
-namespace {
 
 constexpr int kMinAllocation = 32;
 
-size_t index(int lane, int column) {
+static size_t index(int lane, int column) {
   return static_cast<size_t>(lane) * Tmem::kColumns + static_cast<size_t>(column);
 }
 
-std::string cell_name(int lane, int column) {
+static std::string cell_name(int lane, int column) {
   return "TMEM lane " + std::to_string(lane) + " column " + std::to_string(column);
 }
 
-bool legal_size(int columns) {
+static bool legal_size(int columns) {
   return columns >= kMinAllocation && columns <= Tmem::kColumns && (columns & (columns - 1)) == 0;
 }
-
-}  // namespace
 
 Tmem::Tmem() : cells_(static_cast<size_t>(kLanes) * kColumns), valid_(cells_.size(), 0) { owner_.fill(-1); }
 

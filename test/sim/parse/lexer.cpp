@@ -6,16 +6,13 @@
 #include <charconv>
 
 namespace sim::ptx {
-namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_hex_digit(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
-bool starts_word(char c) {
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool is_hex_digit(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+static bool starts_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%' || c == '.';
 }
-bool continues_word(char c) { return starts_word(c) || is_digit(c); }
-
-}  // namespace
+static bool continues_word(char c) { return starts_word(c) || is_digit(c); }
 
 void Lexer::fail(FaultKind kind, const Token& where, const std::string& message) const {
   const size_t offset = std::min<size_t>(where.text.data() - text_.data(), text_.size());

@@ -6,14 +6,11 @@
 #include <bit>
 
 namespace sim::ptx {
-namespace {
 
 constexpr uint32_t kMostNested = 100;  // what nvcc emits has three levels
 // The host has a shadow of every variable among its own data, which is less than 2 GB in the code model that
 // nvcc compiles for.
 constexpr uint64_t kMostBytes = uint64_t{1} << 31;
-
-}  // namespace
 
 Module parse(const std::string& text) { return Parser(text).parse_module(); }
 

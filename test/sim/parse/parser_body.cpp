@@ -4,13 +4,12 @@
 #include "sim/parse/parser.h"
 
 namespace sim::ptx {
-namespace {
 
 constexpr int64_t kMostRegisters = 1 << 24;
 constexpr size_t kSpareRegisters = 1 << 12;  // a short text may round up the number that it declares
 
 // Returns the statement on one line, with white space collapsed and without comments.
-std::string on_one_line(std::string_view text) {
+static std::string on_one_line(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
@@ -31,7 +30,7 @@ std::string on_one_line(std::string_view text) {
   return out;
 }
 
-std::vector<std::string> split_qualifiers(std::string_view text) {
+static std::vector<std::string> split_qualifiers(std::string_view text) {
   std::vector<std::string> parts;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find('.', begin), text.size());
@@ -40,8 +39,6 @@ std::vector<std::string> split_qualifiers(std::string_view text) {
   }
   return parts;
 }
-
-}  // namespace
 
 void Parser::parse_body(Function& function) {
   Body body(function);

@@ -1,6 +1,6 @@
 // parser_operand.cpp -- operands of a statement, and integer constant expressions.
 #include <algorithm>
-#include <array>
+#include <string>
 
 #include "sim/parse/parser.h"
 
@@ -10,48 +10,20 @@ namespace {
 // Tells the special registers of the ISA from a misspelt register. A component (.x) at the end of the name is
 // ignored.
 bool is_special_register(std::string_view name) {
-  static constexpr std::array kNames = std::to_array<std::string_view>({"%tid",
-                                                                        "%ntid",
-                                                                        "%laneid",
-                                                                        "%warpid",
-                                                                        "%nwarpid",
-                                                                        "%ctaid",
-                                                                        "%nctaid",
-                                                                        "%smid",
-                                                                        "%nsmid",
-                                                                        "%gridid",
-                                                                        "%is_explicit_cluster",
-                                                                        "%clusterid",
-                                                                        "%nclusterid",
-                                                                        "%cluster_ctaid",
-                                                                        "%cluster_nctaid",
-                                                                        "%cluster_ctarank",
-                                                                        "%cluster_nctarank",
-                                                                        "%lanemask_eq",
-                                                                        "%lanemask_le",
-                                                                        "%lanemask_lt",
-                                                                        "%lanemask_ge",
-                                                                        "%lanemask_gt",
-                                                                        "%clock",
-                                                                        "%clock_hi",
-                                                                        "%clock64",
-                                                                        "%globaltimer",
-                                                                        "%globaltimer_lo",
-                                                                        "%globaltimer_hi",
-                                                                        "%reserved_smem_offset_begin",
-                                                                        "%reserved_smem_offset_end",
-                                                                        "%reserved_smem_offset_cap",
-                                                                        "%total_smem_size",
-                                                                        "%aggr_smem_size",
-                                                                        "%dynamic_smem_size",
-                                                                        "%current_graph_exec"});
+  // Between spaces.
+  static constexpr std::string_view kNames =
+      " %tid %ntid %laneid %warpid %nwarpid %ctaid %nctaid %smid %nsmid %gridid %is_explicit_cluster "
+      "%clusterid %nclusterid %cluster_ctaid %cluster_nctaid %cluster_ctarank %cluster_nctarank "
+      "%lanemask_eq %lanemask_le %lanemask_lt %lanemask_ge %lanemask_gt %clock %clock_hi %clock64 "
+      "%globaltimer %globaltimer_lo %globaltimer_hi %reserved_smem_offset_begin %reserved_smem_offset_end "
+      "%reserved_smem_offset_cap %total_smem_size %aggr_smem_size %dynamic_smem_size %current_graph_exec ";
   const size_t dot = name.find('.');
   const std::string_view stem = name.substr(0, dot);
   if (dot != std::string_view::npos) {
     const std::string_view component = name.substr(dot);
     if (component != ".x" && component != ".y" && component != ".z" && component != ".w") return false;
   }
-  if (std::find(kNames.begin(), kNames.end(), stem) != kNames.end()) return true;
+  if (kNames.find(" " + std::string(stem) + " ") != std::string_view::npos) return true;
   for (const std::string_view numbered : {"%pm", "%envreg", "%reserved_smem_offset_"}) {
     if (stem.size() > numbered.size() && stem.substr(0, numbered.size()) == numbered &&
         stem[numbered.size()] >= '0' && stem[numbered.size()] <= '9') {

@@ -6,7 +6,6 @@
 #include "sim/text.h"
 
 namespace sim::ptx {
-namespace {
 
 // Each .loc may be called from the one before it, so that without an end a text as long as the module would
 // stand at every statement.
@@ -14,7 +13,7 @@ constexpr int kMostLinks = 100;
 
 // "dualgemm::mma_role<Traits<4>>(Params const&)" becomes "mma_role", because a chain of full signatures
 // would hide the lines.
-std::string short_name(const std::string& mangled) {
+static std::string short_name(const std::string& mangled) {
   const std::string full = readable(mangled);
   std::string name;
   int depth = 0;  // inside <> or ()
@@ -39,8 +38,6 @@ std::string short_name(const std::string& mangled) {
   }
   return name.empty() ? full : name;
 }
-
-}  // namespace
 
 void SourceMap::add_file(int64_t number, std::string_view path) {
   // The last two components name a file well enough; the rest is where it happened to be compiled.

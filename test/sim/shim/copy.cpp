@@ -9,7 +9,6 @@
 #include <cstring>
 
 namespace sim::shim {
-namespace {
 
 using Allocation = GlobalMemory::Allocation;
 
@@ -17,10 +16,10 @@ using Allocation = GlobalMemory::Allocation;
 // hope for.
 constexpr int kUnwrittenByte = 0xCB;
 
-uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+static uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-Allocation* device_range(Runtime& runtime, const void* pointer, size_t n, bool must_be_device,
-                         const char* side) {
+static Allocation* device_range(Runtime& runtime, const void* pointer, size_t n, bool must_be_device,
+                                const char* side) {
   Allocation* whole = runtime.memory.find(address_of(pointer), n);
   if (whole || (!must_be_device && !runtime.memory.find(address_of(pointer), 1))) return whole;
   char text[160];
@@ -31,7 +30,7 @@ Allocation* device_range(Runtime& runtime, const void* pointer, size_t n, bool m
 
 // Calls visit(offset, length) for each run of source bytes that nobody wrote.
 template <class Visit>
-void for_each_hole(const Allocation& source, uint64_t address, size_t n, Visit visit) {
+static void for_each_hole(const Allocation& source, uint64_t address, size_t n, Visit visit) {
   const uint8_t* const states = source.states.data() + (address - source.base);
   const uint8_t* const end = states + n;
   for (const uint8_t* at = states; at != end;) {
@@ -41,14 +40,14 @@ void for_each_hole(const Allocation& source, uint64_t address, size_t n, Visit v
   }
 }
 
-bool to_device(cudaMemcpyKind kind) {
+static bool to_device(cudaMemcpyKind kind) {
   return kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
 }
-bool from_device(cudaMemcpyKind kind) {
+static bool from_device(cudaMemcpyKind kind) {
   return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
 }
 
-void copy_row(Runtime& runtime, uint8_t* to, const uint8_t* from, size_t n) {
+static void copy_row(Runtime& runtime, uint8_t* to, const uint8_t* from, size_t n) {
   std::memmove(to, from, n);
   Allocation* target = runtime.memory.find(address_of(to), n);
   Allocation* source = runtime.memory.find(address_of(from), n);
@@ -59,8 +58,6 @@ void copy_row(Runtime& runtime, uint8_t* to, const uint8_t* from, size_t n) {
     else std::memset(to + offset, kUnwrittenByte, length);
   });
 }
-
-}  // namespace
 
 void copy_rows(Runtime& runtime, void* to, size_t to_pitch, const void* from, const Rows& rows,
                cudaMemcpyKind kind) {

@@ -16,10 +16,7 @@
 #include "sim/shim/pointer.h"
 #include "sim/shim/state.h"
 
-using sim::shim::call;
-using sim::shim::fail;
-using sim::shim::require;
-using sim::shim::Runtime;
+using namespace sim::shim;
 
 namespace {
 

@@ -11,11 +11,10 @@
 #include "sim/text.h"
 
 namespace sim::shim {
-namespace {
 
 constexpr size_t kMostHeld = 128;  // as many grids can be resident on a device
 
-cudaError_t error_of(FaultKind kind) {
+static cudaError_t error_of(FaultKind kind) {
   switch (kind) {
     case FaultKind::kBounds: return cudaErrorIllegalAddress;
     case FaultKind::kMisaligned:
@@ -34,8 +33,8 @@ cudaError_t error_of(FaultKind kind) {
 
 // What is not held any more is over. A programmatic launch depends on the one right before it: those that
 // this one depends on itself stand in `after` because nobody has come past them.
-void put_in_order(Launch& launch, const WorkInProgress& work,
-                  const std::vector<std::unique_ptr<Launch>>& held) {
+static void put_in_order(Launch& launch, const WorkInProgress& work,
+                         const std::vector<std::unique_ptr<Launch>>& held) {
   std::vector<const Launch*>& before = work.programmatic ? launch.preceding : launch.after;
   for (const auto& other : held)
     if (contains(work.after, other->work)) before.push_back(other.get());
@@ -44,8 +43,6 @@ void put_in_order(Launch& launch, const WorkInProgress& work,
   for (const Launch* other : all)
     for (const Launch* theirs : other->preceding) std::erase(before, theirs);
 }
-
-}  // namespace
 
 void fail_launch(Runtime& runtime, const Fault& fault, bool began) {
   judge_fault(runtime, fault.kind(), fault.what());

@@ -1,14 +1,13 @@
 #!/bin/sh
 # Writes unimplemented.inc: every function the CUDA runtime header declares and this folder does not define.
-# Run it after adding an API function or moving to another toolkit.
-#   list_unimplemented.sh <CUDA include folder> > unimplemented.inc
+#   list_unimplemented.sh <C++ compiler> <CUDA include folder> > unimplemented.inc
 set -eu
 here=$(dirname "$0")
 
 declared() {
   # The header is read twice, because programs built with a per-thread default stream see the suffixed names.
   for mode in "" "-DCUDA_API_PER_THREAD_DEFAULT_STREAM"; do
-    printf '#include <cuda_runtime_api.h>\n' | g++ -E -P -x c++ $mode -I"$1" - 2>/dev/null |
+    printf '#include <cuda_runtime_api.h>\n' | "$1" -E -P -x c++ $mode -I"$2" - |
       grep -oE '\bcuda[A-Z][A-Za-z0-9]*(_ptsz|_ptds|_v[0-9]+)? *\(' | tr -d ' ('
   done | grep -E '^cuda[A-Z]' | sort -u
 }
@@ -23,5 +22,6 @@ defined() {
 known=$(mktemp)
 trap 'rm -f "$known"' EXIT
 defined | sort -u > "$known"
-echo "// Written by list_unimplemented.sh from cuda_runtime_api.h."
-declared "$1" | comm -23 - "$known" | sed 's/.*/SIM_UNIMPLEMENTED(&)/'
+all=$(declared "$1" "$2")
+[ -n "$all" ] || { echo "list_unimplemented.sh: $2/cuda_runtime_api.h declares nothing" >&2; exit 1; }
+echo "$all" | comm -23 - "$known" | sed 's/.*/SIM_UNIMPLEMENTED(&)/'

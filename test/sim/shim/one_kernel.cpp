@@ -6,11 +6,9 @@
 
 namespace sim::shim {
 
-namespace {
-
 // Returns where the next line begins that is a directive; npos: none is left. A directive begins with a dot,
 // which no instruction does, and so do the many lines with bytes of debug information. `at` lies in front.
-size_t next_directive(const std::string& text, size_t at) {
+static size_t next_directive(const std::string& text, size_t at) {
   do {
     at = text.find('\n', at);
     if (at == std::string::npos) return at;
@@ -19,11 +17,9 @@ size_t next_directive(const std::string& text, size_t at) {
   return at;
 }
 
-bool begins(const std::string& text, size_t at, const std::string& with) {
+static bool begins(const std::string& text, size_t at, const std::string& with) {
   return text.compare(at, with.size(), with) == 0;
 }
-
-}  // namespace
 
 bool keep_kernel(std::string& text, const std::string& name) {
   // The ends of blocks of inline PTX have no empty line.

@@ -163,9 +163,7 @@ void Registry::bind_managed(FatBinary& binary, GlobalMemory& memory, int device)
 
 }  // namespace sim::shim
 
-using sim::shim::FatBinary;
-using sim::shim::Kernel;
-using sim::shim::Runtime;
+using namespace sim::shim;
 
 // Run from constructors, before any static object of this library exists, so they touch nothing but
 // runtime(), which builds itself on first use.

@@ -163,13 +163,7 @@ void set_device_count(int count) {
 }  // namespace sim::shim
 
 using sim::Machine;
-using sim::shim::call;
-using sim::shim::current_device;
-using sim::shim::device_attribute;
-using sim::shim::fail;
-using sim::shim::require;
-using sim::shim::require_device;
-using sim::shim::Runtime;
+using namespace sim::shim;
 
 extern "C" {
 

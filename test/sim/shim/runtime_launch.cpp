@@ -203,11 +203,7 @@ void launch_kernel(Runtime& runtime, const LaunchRequest& request, void** args, 
 
 }  // namespace sim::shim
 
-using sim::shim::call;
-using sim::shim::fail;
-using sim::shim::Kernel;
-using sim::shim::require;
-using sim::shim::Runtime;
+using namespace sim::shim;
 
 namespace {
 

@@ -13,45 +13,34 @@
 #include "sim/shim/pointer.h"
 #include "sim/shim/state.h"
 
-using sim::shim::call;
-using sim::shim::current_device;
-using sim::shim::device_of;
-using sim::shim::fail;
-using sim::shim::host_block_of;
-using sim::shim::HostBlock;
-using sim::shim::require;
-using sim::shim::Rows;
-using sim::shim::run_held;
-using sim::shim::Runtime;
-using sim::shim::submit;
-
-namespace {
+using namespace sim::shim;
 
 constexpr size_t kHostAlignment = 4096, kPitchAlignment = 512;
 
-uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+static uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 // Returns what reports call an allocation: "cudaMalloc 3".
-std::string numbered(Runtime& runtime, const char* what) {
+static std::string numbered(Runtime& runtime, const char* what) {
   return what + (" " + std::to_string(++runtime.allocations));
 }
 
-void* allocate_device(Runtime& runtime, size_t size, const char* what, int device) {
+static void* allocate_device(Runtime& runtime, size_t size, const char* what, int device) {
   if (size > runtime.machine.memory_bytes - runtime.memory.bytes_in_use(device))
     fail(cudaErrorMemoryAllocation, "the device has no " + std::to_string(size) + " bytes left");
   return runtime.memory.allocate(size, numbered(runtime, what), device);
 }
 
-void release_device(Runtime& runtime, void* pointer) {
+static void release_device(Runtime& runtime, void* pointer) {
   if (!pointer) return;
   if (runtime.host_blocks.contains(address_of(pointer)))
     fail(cudaErrorInvalidValue, "the pointer is host memory");
   runtime.memory.release(pointer);
 }
 
-void* allocate_host(Runtime& runtime, size_t size, cudaMemoryType type, unsigned flags, const char* what) {
+static void* allocate_host(Runtime& runtime, size_t size, cudaMemoryType type, unsigned flags,
+                           const char* what) {
   if (size == 0) return nullptr;
   void* memory = std::aligned_alloc(kHostAlignment, round_up(size, kHostAlignment));
   if (!memory) throw std::bad_alloc();
@@ -60,7 +49,7 @@ void* allocate_host(Runtime& runtime, size_t size, cudaMemoryType type, unsigned
   return memory;
 }
 
-void release_host(Runtime& runtime, void* pointer, cudaMemoryType type) {
+static void release_host(Runtime& runtime, void* pointer, cudaMemoryType type) {
   const auto block = runtime.host_blocks.find(address_of(pointer));
   if (block == runtime.host_blocks.end() || block->second.type != type ||
       block->second.owner != HostBlock::Owner::kRuntime)
@@ -70,17 +59,17 @@ void release_host(Runtime& runtime, void* pointer, cudaMemoryType type) {
   std::free(pointer);
 }
 
-bool is_device(Runtime& runtime, const void* pointer) {
+static bool is_device(Runtime& runtime, const void* pointer) {
   return device_of(runtime, pointer) != sim::kNoDevice;
 }
 
-bool between_devices(Runtime& runtime, const void* to, const void* from) {
+static bool between_devices(Runtime& runtime, const void* to, const void* from) {
   return is_device(runtime, to) && is_device(runtime, from) &&
          device_of(runtime, to) != device_of(runtime, from);
 }
 
 // Synchronous copies and fills go through the legacy default stream and are therefore no part of any capture.
-sim::shim::Frontier now(Runtime& runtime, const char* what, sim::shim::Work work) {
+static sim::shim::Frontier now(Runtime& runtime, const char* what, sim::shim::Work work) {
   runtime.streams.forbid_during_capture(what);
   return submit(runtime, nullptr, {cudaGraphNodeTypeMemcpy, what, std::move(work)});
 }
@@ -88,7 +77,8 @@ sim::shim::Frontier now(Runtime& runtime, const char* what, sim::shim::Work work
 // A copy with a host side has completed when the call returns; one between device memories, and a fill, need
 // not have. The copy of pageable memory to the device may end after the call as well, but no kernel can be
 // seen to overtake it.
-void copy_now(Runtime& runtime, const char* what, const void* to, const void* from, sim::shim::Work work) {
+static void copy_now(Runtime& runtime, const char* what, const void* to, const void* from,
+                     sim::shim::Work work) {
   if (between_devices(runtime, to, from)) {
     runtime.streams.forbid_during_capture(what);
     sim::shim::submit_between(runtime, device_of(runtime, to), device_of(runtime, from),
@@ -100,8 +90,8 @@ void copy_now(Runtime& runtime, const char* what, const void* to, const void* fr
 }
 
 // An asynchronous copy to pageable memory returns when it has completed.
-void copy_later(Runtime& runtime, const char* what, const void* to, const void* from, cudaStream_t stream,
-                sim::shim::Work work) {
+static void copy_later(Runtime& runtime, const char* what, const void* to, const void* from,
+                       cudaStream_t stream, sim::shim::Work work) {
   if (runtime.streams.is_legacy(runtime.streams.find(stream)) && between_devices(runtime, to, from)) {
     sim::shim::submit_between(runtime, device_of(runtime, to), device_of(runtime, from),
                               {cudaGraphNodeTypeMemcpy, what, std::move(work)});
@@ -114,24 +104,22 @@ void copy_later(Runtime& runtime, const char* what, const void* to, const void* 
 }
 
 // Memory goes back when the work of its device has ended.
-void wait_for_device(Runtime& runtime, const char* what, int device) {
+static void wait_for_device(Runtime& runtime, const char* what, int device) {
   runtime.order.host_waits(runtime, what, runtime.order.everything(runtime, device));
 }
 
 // Memory of the host goes with the device that was current when it was allocated.
-int home_of(Runtime& runtime, const void* pointer) {
+static int home_of(Runtime& runtime, const void* pointer) {
   if (const HostBlock* block = host_block_of(runtime, pointer)) return block->device;
   const int device = device_of(runtime, pointer);
   return device == sim::kNoDevice ? current_device() : device;
 }
 
-uint8_t* symbol_range(Runtime& runtime, const void* symbol, size_t n, size_t offset) {
+static uint8_t* symbol_range(Runtime& runtime, const void* symbol, size_t n, size_t offset) {
   const sim::GlobalVariable variable = runtime.registry.variable(symbol, runtime.memory, current_device());
   require(offset <= variable.size && n <= variable.size - offset, "the copy exceeds the symbol");
   return reinterpret_cast<uint8_t*>(variable.address) + offset;
 }
-
-}  // namespace
 
 extern "C" {
 

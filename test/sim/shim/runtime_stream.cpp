@@ -8,28 +8,16 @@
 #include "sim/shim/device.h"
 #include "sim/shim/state.h"
 
-using sim::shim::call;
-using sim::shim::Event;
-using sim::shim::fail;
-using sim::shim::Frontier;
-using sim::shim::Graph;
-using sim::shim::GraphExec;
-using sim::shim::require;
-using sim::shim::Runtime;
-using sim::shim::Stream;
-using sim::shim::submit;
-using sim::shim::Task;
-
-namespace {
+using namespace sim::shim;
 
 // Priorities outside the range are clamped, as documented.
-void create_stream(Runtime& runtime, cudaStream_t* stream, unsigned flags, int priority) {
+static void create_stream(Runtime& runtime, cudaStream_t* stream, unsigned flags, int priority) {
   require(stream, "no place for the stream");
   *stream = reinterpret_cast<cudaStream_t>(
       &runtime.streams.create(flags, std::clamp(priority, sim::shim::kGreatestStreamPriority, 0)));
 }
 
-void require_uncaptured(const Event& event) {
+static void require_uncaptured(const Event& event) {
   const auto capture = event.capture.lock();
   if (!capture) return;
   capture->invalidated = true;
@@ -37,19 +25,20 @@ void require_uncaptured(const Event& event) {
 }
 
 // The host learns that the stream is done. A query that says so teaches the same.
-void wait_for(Runtime& runtime, const char* what, cudaStream_t stream) {
+static void wait_for(Runtime& runtime, const char* what, cudaStream_t stream) {
   Stream& target = runtime.streams.find(stream);
   runtime.streams.forbid_capturing(target);
   runtime.order.host_waits(runtime, what, runtime.order.before(runtime, target));
 }
 
-void wait_for(Runtime& runtime, const char* what, cudaEvent_t event) {
+static void wait_for(Runtime& runtime, const char* what, cudaEvent_t event) {
   const Event& target = runtime.streams.find_event(event);
   require_uncaptured(target);
   runtime.order.host_waits(runtime, what, target.done);
 }
 
-void instantiate(Runtime& runtime, cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
+static void instantiate(Runtime& runtime, cudaGraphExec_t* exec, cudaGraph_t graph,
+                        unsigned long long flags) {
   require(exec, "no place for the executable graph");
   require((flags & ~static_cast<unsigned long long>(cudaGraphInstantiateFlagAutoFreeOnLaunch |
                                                     cudaGraphInstantiateFlagUseNodePriority |
@@ -60,7 +49,7 @@ void instantiate(Runtime& runtime, cudaGraphExec_t* exec, cudaGraph_t graph, uns
 }
 
 // Every step comes after those it depends on, the first ones after the stream and the graph's launch before.
-void launch_graph(Runtime& runtime, GraphExec& graph, cudaStream_t handle) {
+static void launch_graph(Runtime& runtime, GraphExec& graph, cudaStream_t handle) {
   Stream& stream = runtime.streams.find(handle);
   runtime.streams.forbid_implicit_dependency(stream);
   Frontier before = runtime.order.before(runtime, stream);
@@ -81,8 +70,6 @@ void launch_graph(Runtime& runtime, GraphExec& graph, cudaStream_t handle) {
   stream.done = graph.done = end;
   stream.last_is_launch = false;
 }
-
-}  // namespace
 
 extern "C" {
 

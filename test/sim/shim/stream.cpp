@@ -11,10 +11,9 @@
 #include "sim/shim/state.h"
 
 namespace sim::shim {
-namespace {
 
 template <class T, class Handle>
-T& find_in(const std::unordered_set<T*>& set, Handle handle, const char* what) {
+static T& find_in(const std::unordered_set<T*>& set, Handle handle, const char* what) {
   T* object = reinterpret_cast<T*>(handle);
   if (!set.contains(object))
     fail(cudaErrorInvalidResourceHandle, std::string("the handle is no live ") + what);
@@ -22,19 +21,19 @@ T& find_in(const std::unordered_set<T*>& set, Handle handle, const char* what) {
 }
 
 template <class T, class Handle>
-void destroy_in(std::unordered_set<T*>& set, Handle handle, const char* what) {
+static void destroy_in(std::unordered_set<T*>& set, Handle handle, const char* what) {
   T* object = &find_in(set, handle, what);
   set.erase(object);
   delete object;
 }
 
-void merge(std::vector<Node*>& into, const std::vector<Node*>& from) {
+static void merge(std::vector<Node*>& into, const std::vector<Node*>& from) {
   for (Node* node : from)
     if (std::find(into.begin(), into.end(), node) == into.end()) into.push_back(node);
 }
 
 // Returns everything that the frontier waits for, itself included.
-std::unordered_set<const Node*> ancestors(const std::vector<Node*>& frontier) {
+static std::unordered_set<const Node*> ancestors(const std::vector<Node*>& frontier) {
   std::unordered_set<const Node*> seen;
   std::vector<const Node*> open(frontier.begin(), frontier.end());
   while (!open.empty()) {
@@ -46,12 +45,10 @@ std::unordered_set<const Node*> ancestors(const std::vector<Node*>& frontier) {
   return seen;
 }
 
-void leave_capture(Stream& stream) {
+static void leave_capture(Stream& stream) {
   stream.capture.reset();
   stream.frontier.clear();
 }
-
-}  // namespace
 
 cudaStreamCaptureMode& thread_capture_mode() {
   thread_local cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;

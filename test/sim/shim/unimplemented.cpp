@@ -1,7 +1,8 @@
 // unimplemented.cpp -- the rest of the runtime API: programs that link against it must link here too, but
 // calling a function that is not simulated stops the process with its name, because any answer would be made
 // up. The symbols are weak, so that a program or a later file of this folder may define them; the CUDA
-// headers are not included, because one signature stands for all.
+// headers are not included, because one signature stands for all. The build lists the functions by
+// list_unimplemented.sh.
 #include <cstdio>
 #include <cstdlib>
 
@@ -14,4 +15,4 @@ namespace {
 
 #define SIM_UNIMPLEMENTED(function) \
   extern "C" __attribute__((weak)) void function() { stop(#function); }
-#include "sim/shim/unimplemented.inc"
+#include "unimplemented.inc"

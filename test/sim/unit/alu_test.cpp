@@ -16,9 +16,7 @@
 
 namespace alu_test {
 
-namespace {
-
-sim::ptx::Statement statement_of(const std::string& text) {
+static sim::ptx::Statement statement_of(const std::string& text) {
   return sim::ptx::parse(
              ".version 9.0\n.target sm_100f\n.address_size 64\n.entry k() {\n"
              ".reg .pred p, q, c; .reg .b64 d, x, y, z, w;\n" +
@@ -26,12 +24,12 @@ sim::ptx::Statement statement_of(const std::string& text) {
       .functions[0]
       .body.at(0);
 }
-sim::AluCode code_of(const std::string& text) {
+static sim::AluCode code_of(const std::string& text) {
   sim::AluCode code;
   REQUIRE(sim::resolve_alu(statement_of(text), &code));
   return code;
 }
-uint64_t run(const std::string& instruction, const std::vector<uint64_t>& in) {
+static uint64_t run(const std::string& instruction, const std::vector<uint64_t>& in) {
   static const char* const kSources[] = {"x", "y", "z", "w"};
   std::string text = instruction + " d";
   for (size_t i = 0; i < in.size(); ++i) text += std::string(", ") + kSources[i];
@@ -39,13 +37,11 @@ uint64_t run(const std::string& instruction, const std::vector<uint64_t>& in) {
   REQUIRE(code.inputs == in.size());
   return code.fn(code, in.data());
 }
-uint64_t f(float x) { return std::bit_cast<uint32_t>(x); }
-uint64_t g(double x) { return std::bit_cast<uint64_t>(x); }
-uint64_t u(int32_t x) { return static_cast<uint32_t>(x); }
+static uint64_t f(float x) { return std::bit_cast<uint32_t>(x); }
+static uint64_t g(double x) { return std::bit_cast<uint64_t>(x); }
+static uint64_t u(int32_t x) { return static_cast<uint32_t>(x); }
 constexpr uint64_t kNan = 0x7FFFFFFF;
 constexpr int32_t kMin32 = std::numeric_limits<int32_t>::min();
-
-}  // namespace
 
 TEST_CASE("bits that are called defined are the same whatever the others hold", "[alu][poison]") {
   struct Op {

@@ -14,8 +14,6 @@ namespace cluster_launch_test {
 using namespace sim_test;
 using sim::FaultKind;
 
-namespace {
-
 constexpr uint32_t kClusters = 5;
 
 // One warp a CTA. Thread 0 of the first CTA of a cluster asks; %r10 is the first CTA of what it works on.
@@ -45,8 +43,9 @@ const std::string kPersistent = std::string(R"(
   END:
     ret;)";
 
-Words launched(const std::string& body, sim::Policy* policy = nullptr, sim::Observer* observer = nullptr,
-               uint32_t cluster = 1, uint32_t clusters = kClusters) {
+static Words launched(const std::string& body, sim::Policy* policy = nullptr,
+                      sim::Observer* observer = nullptr, uint32_t cluster = 1,
+                      uint32_t clusters = kClusters) {
   Machine machine;
   uint32_t* out = machine.make(Words(size_t(clusters) * cluster, 0));
   MapBytes map;
@@ -58,12 +57,10 @@ Words launched(const std::string& body, sim::Policy* policy = nullptr, sim::Obse
   return machine.fetch(out, size_t(clusters) * cluster);
 }
 
-FaultKind fault(const std::string& body, sim::Policy* policy = nullptr) {
+static FaultKind fault(const std::string& body, sim::Policy* policy = nullptr) {
   const std::string whole = "@%p1 bra END; mbarrier.init.shared::cta.b64 [%r2], 1;" + body + "END: ret;";
   return fault_of([&] { launched(whole, policy); }).kind();
 }
-
-}  // namespace
 
 TEST_CASE("a register of 128 bits is loaded, taken apart, put together and stored", "[exec]") {
   const Words out = launched(R"(

@@ -14,11 +14,9 @@ namespace cluster_schedule_test {
 
 using namespace sim_test;
 
-namespace {
-
 // Cluster 0 writes the word 41 behind the flag and sets the flag. Cluster 1 counts how often it finds the
 // flag unset, and reports the count and the word.
-std::string handover(const std::string& order) {
+static std::string handover(const std::string& order) {
   return kernel_text(".param .u64 flag, .param .u64 out", R"(
     .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<8>;
     ld.param.u64 %rd1, [flag]; ld.param.u64 %rd2, [out];
@@ -45,7 +43,7 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-Outcome run(const std::string& mode, uint64_t seed, const std::string& order = "acquire") {
+static Outcome run(const std::string& mode, uint64_t seed, const std::string& order = "acquire") {
   Machine machine;
   Outcome out;
   const std::vector<uint32_t> zeros(2, 0);
@@ -60,8 +58,6 @@ Outcome run(const std::string& mode, uint64_t seed, const std::string& order = "
   out.word = machine.fetch(report, 2)[1];
   return out;
 }
-
-}  // namespace
 
 TEST_CASE("clusters: by default the first runs first, in reverse the last, and both hand the word over",
           "[schedule]") {

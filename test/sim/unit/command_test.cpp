@@ -13,8 +13,6 @@
 
 namespace command_test {
 
-namespace {
-
 using dualgemm_test::contains;
 
 struct Answer {
@@ -22,7 +20,7 @@ struct Answer {
   std::string text;  // standard output and error together
 };
 
-Answer shell(const std::string& line) {
+static Answer shell(const std::string& line) {
   Answer answer;
   FILE* pipe = popen((line + " 2>&1").c_str(), "r");
   REQUIRE(pipe != nullptr);
@@ -35,9 +33,9 @@ Answer shell(const std::string& line) {
   return answer;
 }
 
-Answer command(const std::string& arguments) { return shell(COMMAND " " + arguments); }
+static Answer command(const std::string& arguments) { return shell(COMMAND " " + arguments); }
 
-std::string read(const std::string& file) {
+static std::string read(const std::string& file) {
   std::ostringstream out;
   out << std::ifstream(file).rdbuf();
   return out.str();
@@ -53,8 +51,6 @@ struct File {
 };
 
 const std::string program = COMMAND_PROGRAM;
-
-}  // namespace
 
 TEST_CASE("a clean program is clean", "[command]") {
   const Answer answer = command(program);

@@ -62,11 +62,9 @@ TEST_CASE("a bulk load lands in this CTA with either spelling of its destination
   CHECK(run(machine, in, {body, 32, 1, {}, mode}) == counting(32, 500));
 }
 
-namespace {
-
 // Rank 0 sends its buffer (100, 101, ...) to rank 1's second kilobyte.
 // @BARRIER is the address of the barrier.
-std::string send_to_peer(const std::string& barrier) {
+static std::string send_to_peer(const std::string& barrier) {
   return std::string(kInit) + R"(
     shl.b32 %r50, %r1, 2; add.u32 %r50, %r3, %r50; add.u32 %r51, %r1, 100; st.shared.u32 [%r50], %r51;
     fence.proxy.async.shared::cta;
@@ -84,8 +82,6 @@ std::string send_to_peer(const std::string& barrier) {
   END:)" +
          kLeave;
 }
-
-}  // namespace
 
 TEST_CASE("a bulk copy between CTAs lands in the peer and signals the peer's barrier", "[copies]") {
   const std::string mode = GENERATE("default", "late", "tear", "random");
@@ -220,10 +216,8 @@ TEST_CASE("a prefetch of a box far outside its tensor is remarked on", "[copies]
   CHECK(sim_test::fault_of([&] { remarks(1, 0); }).kind() == FaultKind::kMisaligned);
 }
 
-namespace {
-
 // Runs code around prefetches, which change nothing, and returns the rules that were remarked on.
-std::vector<std::string> prefetch_remarks(const std::string& body, bool tensor_in_memory = true) {
+static std::vector<std::string> prefetch_remarks(const std::string& body, bool tensor_in_memory = true) {
   const Tensor tensor = matrix(0, 0, 0);
   Machine machine;
   Recorder seen;
@@ -235,8 +229,6 @@ std::vector<std::string> prefetch_remarks(const std::string& body, bool tensor_i
   CHECK(run(machine, in, prefetch)[0] == 7);
   return seen.remarks;
 }
-
-}  // namespace
 
 TEST_CASE("a prefetch of what has no value is remarked on, and goes nowhere", "[copies][remark][poison]") {
   // %rd20 and %r20 are what each form takes from a register that may never have been written.

@@ -14,8 +14,6 @@ using sim::Memory;
 using sim::Region;
 using sim::SyncEvent;
 
-namespace {
-
 struct Watcher : sim::Observer {
   std::vector<AsyncIssue> issues;
   std::vector<sim::TensorMap> maps;
@@ -42,7 +40,7 @@ struct Watcher : sim::Observer {
 };
 
 // Returns the bytes of regions of one memory, each at most once.
-std::set<uint64_t> bytes_of(const std::vector<Region>& regions, Memory memory) {
+static std::set<uint64_t> bytes_of(const std::vector<Region>& regions, Memory memory) {
   std::set<uint64_t> out;
   for (const Region& region : regions) {
     REQUIRE(region.memory == memory);
@@ -51,7 +49,7 @@ std::set<uint64_t> bytes_of(const std::vector<Region>& regions, Memory memory) {
   return out;
 }
 
-std::set<uint64_t> words(uint64_t base, const std::vector<int64_t>& indices) {
+static std::set<uint64_t> words(uint64_t base, const std::vector<int64_t>& indices) {
   std::set<uint64_t> out;
   for (const int64_t index : indices)
     for (uint64_t i = 0; index >= 0 && i < 4; ++i) out.insert(base + uint64_t(index) * 4 + i);
@@ -59,8 +57,6 @@ std::set<uint64_t> words(uint64_t base, const std::vector<int64_t>& indices) {
 }
 
 constexpr uint32_t kBuffer = 1024, kBar = 1024 + 2048;  // shared offsets of the fixture's variables
-
-}  // namespace
 
 TEST_CASE("the issue of a TMA load names the global bytes inside the tensor, the whole box, and its barrier",
           "[copy_events]") {

@@ -24,19 +24,13 @@ void __cudaRegisterFunction(void** handle, const char* host_stub, char*, const c
 }
 
 using dualgemm_test::contains;
-using sim::shim::fatbin_entries;
-using sim::shim::FatbinEntry;
-using sim::shim::FatbinError;
-using sim::shim::select_ptx;
-using sim::shim::unpack_ptx;
-
-namespace {
+using namespace sim::shim;
 
 constexpr uint64_t kTargetA = 0x100000, kTargetF = 0x200000, kLz4 = 0x2000, kZstd = 0x8000;
 constexpr uint16_t kPtx = 1, kCubin = 2;
 
 template <class T>
-void put(std::vector<uint8_t>& bytes, size_t at, T value) {
+static void put(std::vector<uint8_t>& bytes, size_t at, T value) {
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
@@ -102,19 +96,17 @@ class Container {
   std::vector<uint8_t> bytes_;
 };
 
-std::string long_text() {
+static std::string long_text() {
   std::string text = ".version 9.0\n.target sm_100f\n";
   for (int i = 0; i < 2000; ++i)
     text += "add.s32 %r" + std::to_string(i % 37) + ", %r1, " + std::to_string(i) + ";\n";
   return text;
 }
 
-std::string selected_target(Container& container, const sim::Machine& machine = sim::kB200) {
+static std::string selected_target(Container& container, const sim::Machine& machine = sim::kB200) {
   const auto entries = fatbin_entries(container.wrapper());
   return select_ptx(entries, machine).name();
 }
-
-}  // namespace
 
 TEST_CASE("every storage gives back the text that went in", "[fatbin]") {
   const uint64_t storage = GENERATE(uint64_t{0}, kZstd, kLz4);
@@ -290,8 +282,6 @@ TEST_CASE("damaged or foreign containers are refused", "[fatbin]") {
   }
 }
 
-namespace {
-
 // This is a fat binary with one kernel, as a program's constructors register it.
 class Registered {
  public:
@@ -319,13 +309,11 @@ struct OnMachine {
 };
 
 // Stores the number of SMs.
-std::string counts_sms(const std::string& target) {
+static std::string counts_sms(const std::string& target) {
   return ".version 8.8\n.target sm_" + target +
          "\n.address_size 64\n.entry kernel(.param .u64 out)\n{ .reg .b32 n; .reg .b64 to;\n"
          "ld.param.u64 to, [out]; mov.u32 n, %nsmid; st.global.u32 [to], n; ret; }\n";
 }
-
-}  // namespace
 
 TEST_CASE("a program runs on the machine it was built for, and the others have no image of it", "[fatbin]") {
   struct Build {

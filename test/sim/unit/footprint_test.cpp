@@ -15,12 +15,10 @@ using namespace sim_test;
 using Issue = sim::AsyncIssue::Kind;
 using Sync = sim::SyncEvent::Kind;
 
-namespace {
-
 // The shared memory of multiply() begins at offset 1024.
 constexpr uint64_t kA = 1024, kB = kA + 16384, kSfa = kB + 1024, kSfb = kSfa + 512, kBarrier = kSfb + 512;
 
-Recorder watch(const Shape& shape) {
+static Recorder watch(const Shape& shape) {
   Recorder recorder;
   Machine machine;
   const uint32_t ctas = shape.group[0] == '2' ? 2 : 1;
@@ -34,28 +32,26 @@ Recorder watch(const Shape& shape) {
 
 // The rows are K-major, of 128 bytes, in the 128-byte swizzle, and hold the first 32 bytes of K: chunks 0 and
 // 1 of row r lie at chunks (0 ^ r % 8) and (1 ^ r % 8), which are neighbours.
-std::vector<Bytes> swizzled_rows(uint64_t cta, uint64_t begin, uint32_t rows) {
+static std::vector<Bytes> swizzled_rows(uint64_t cta, uint64_t begin, uint32_t rows) {
   std::vector<Bytes> out;
   for (uint64_t r = 0; r < rows; ++r) out.emplace_back(cta, begin + 128 * r + r % 8 / 2 * 32, 32);
   return out;
 }
 
-std::vector<Bytes> operator+(std::vector<Bytes> a, const std::vector<Bytes>& b) {
+static std::vector<Bytes> operator+(std::vector<Bytes> a, const std::vector<Bytes>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
 
 // The ranges are cut into pieces of 16 bytes: how they are merged is not part of the claim, that they do not
 // overlap is.
-std::vector<Bytes> pieces(const std::vector<Bytes>& ranges) {
+static std::vector<Bytes> pieces(const std::vector<Bytes>& ranges) {
   std::vector<Bytes> out;
   for (const auto& [cta, address, bytes] : ranges)
     for (uint32_t i = 0; i < bytes; i += 16) out.emplace_back(cta, address + i, 16);
   std::sort(out.begin(), out.end());
   return out;
 }
-
-}  // namespace
 
 TEST_CASE("footprint: one CTA's copy, multiplication, commit, load", "[footprint]") {
   const Recorder seen = watch(kSingle);
@@ -142,8 +138,6 @@ TEST_CASE("footprint: every CTA of a pair gives its half of A, B and D, and all 
   CHECK(seen.of(Sync::kTmemDealloc).size() == 2);
 }
 
-namespace {
-
 struct Cta {
   sim::Bytes smem{232448, "shared memory"};
   sim::Tmem tmem;
@@ -151,7 +145,7 @@ struct Cta {
 };
 
 // Writes the footprint of `op` except its piece number `missing`, and returns the number of pieces.
-size_t fill(const sim::MmaOp& op, Cta* ctas, size_t missing) {
+static size_t fill(const sim::MmaOp& op, Cta* ctas, size_t missing) {
   size_t piece = 0;
   const uint8_t zeros[16] = {};
   for (int c = 0; c < op.cta_group; ++c) {
@@ -171,7 +165,7 @@ size_t fill(const sim::MmaOp& op, Cta* ctas, size_t missing) {
 }
 
 // Checks that D's cells are written, and no others that hold neither operands nor scale factors.
-void check_written(const sim::MmaOp& op, const Cta* ctas) {
+static void check_written(const sim::MmaOp& op, const Cta* ctas) {
   const auto covers = [](const std::vector<sim::CellRange>& ranges, int lane, int column) {
     return std::any_of(ranges.begin(), ranges.end(), [&](const sim::CellRange& r) {
       return lane >= r.lane && lane < r.lane + r.lanes && column >= r.column && column < r.column + r.columns;
@@ -193,8 +187,6 @@ void check_written(const sim::MmaOp& op, const Cta* ctas) {
       }
   CHECK(wrong == 0);
 }
-
-}  // namespace
 
 TEST_CASE("footprint: a multiplication reads and writes all of what it says, and nothing else",
           "[footprint]") {

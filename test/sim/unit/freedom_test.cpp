@@ -11,8 +11,6 @@ using namespace sim_test;
 using sim::FaultKind;
 using Sync = sim::SyncEvent::Kind;
 
-namespace {
-
 struct Free : sim::DefaultPolicy {
   bool early = true, together = true, hold = false;
   uint32_t first_choice = 0;
@@ -30,22 +28,22 @@ struct Free : sim::DefaultPolicy {
   }
 };
 
-Free late() {
+static Free late() {
   Free policy;
   policy.early = false;
   policy.hold = true;
   return policy;
 }
 
-Free apart() {
+static Free apart() {
   Free policy;
   policy.together = false;
   return policy;
 }
 
 // Runs `body` with `threads` threads, each of which stores %r9 to its word of the result.
-std::vector<uint32_t> run(Free policy, const std::string& body, uint32_t threads = 32,
-                          Recorder* recorder = nullptr) {
+static std::vector<uint32_t> run(Free policy, const std::string& body, uint32_t threads = 32,
+                                 Recorder* recorder = nullptr) {
   Machine machine;
   uint32_t* out = machine.make<uint32_t>(threads);
   sim::LaunchOptions options;
@@ -61,7 +59,7 @@ std::vector<uint32_t> run(Free policy, const std::string& body, uint32_t threads
 }
 
 // Allocates 32 columns at %r3, whose first column holds 100 + lane; `body` runs, and they are freed.
-std::string with_columns(const std::string& body) {
+static std::string with_columns(const std::string& body) {
   return R"(
     mov.u32 %r2, cell;
     tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r2], 32;
@@ -76,8 +74,6 @@ const std::string kLoad = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r9}, [%r3];";
 const std::string kWaitLd = "tcgen05.wait::ld.sync.aligned;";
 const std::string kOverwrite =
     "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r3], {%r5}; tcgen05.wait::st.sync.aligned;";
-
-}  // namespace
 
 TEST_CASE("a load that was not waited for before its cells are overwritten may see the new values",
           "[freedom]") {

@@ -19,8 +19,6 @@
 
 namespace judge_test {
 
-namespace {
-
 using dualgemm_test::contains;
 
 // This is an instruction at a line of the source.
@@ -36,7 +34,7 @@ struct Code {
   sim::Inst inst;
 };
 
-sim::SyncEvent init(const Code& code, uint64_t cta, uint32_t offset) {
+static sim::SyncEvent init(const Code& code, uint64_t cta, uint32_t offset) {
   sim::SyncEvent event;
   event.kind = sim::SyncEvent::Kind::kMbarrierInit;
   event.mbarrier = {cta, offset};
@@ -44,7 +42,7 @@ sim::SyncEvent init(const Code& code, uint64_t cta, uint32_t offset) {
   return event;
 }
 
-sim::Region shared(uint64_t cta, uint64_t address, uint32_t bytes) {
+static sim::Region shared(uint64_t cta, uint64_t address, uint32_t bytes) {
   sim::Region region;
   region.memory = sim::Memory::kShared;
   region.cta = cta;
@@ -54,7 +52,7 @@ sim::Region shared(uint64_t cta, uint64_t address, uint32_t bytes) {
   return region;
 }
 
-sim::Region tensor(uint64_t cta, uint16_t column, uint16_t columns) {
+static sim::Region tensor(uint64_t cta, uint16_t column, uint16_t columns) {
   sim::Region region;
   region.memory = sim::Memory::kTensor;
   region.cta = cta;
@@ -85,8 +83,6 @@ struct Environment {
   static constexpr const char* kNames[] = {"SIM_MODE", "SIM_SEED",  "SIM_CHECKS",  "SIM_TRACE",
                                            "SIM_JSON", "SIM_NAMES", "SIM_PATIENCE"};
 };
-
-}  // namespace
 
 TEST_CASE("a barrier is called after the line that initialised it, not after its wrapper", "[judge]") {
   sim::GlobalMemory memory;

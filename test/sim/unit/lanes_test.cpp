@@ -12,8 +12,6 @@ namespace lanes_test {
 using namespace sim_test;
 using sim::FaultKind;
 
-namespace {
-
 using Words = std::vector<uint32_t>;
 
 // %r1 = tid, %rd9 = cells, %rd1 = out + 4 * (thread of the grid)
@@ -28,7 +26,8 @@ struct Result {
   Words out, cells;
 };
 
-Result run(const std::string& body, uint32_t threads = 32, uint32_t cluster = 1, const Words& cells = {0}) {
+static Result run(const std::string& body, uint32_t threads = 32, uint32_t cluster = 1,
+                  const Words& cells = {0}) {
   Machine machine;
   uint32_t* out = machine.make(Words(size_t(threads) * cluster, 0xEEEEEEEE));
   uint32_t* memory = machine.make(cells);
@@ -38,15 +37,13 @@ Result run(const std::string& body, uint32_t threads = 32, uint32_t cluster = 1,
   return {machine.fetch(out, size_t(threads) * cluster), machine.fetch(memory, cells.size())};
 }
 
-Words lanes(const std::string& body, uint32_t threads = 32, uint32_t cluster = 1) {
+static Words lanes(const std::string& body, uint32_t threads = 32, uint32_t cluster = 1) {
   return run(body, threads, cluster).out;
 }
 
-sim::Fault lanes_fault(const std::string& body) {
+static sim::Fault lanes_fault(const std::string& body) {
   return fault_of([&] { run(body); });
 }
-
-}  // namespace
 
 TEST_CASE("brx.idx sends every lane to its own target, and the lanes meet again after the table", "[lanes]") {
   const char* const guard = GENERATE("", "@%p1 ");
@@ -185,8 +182,6 @@ TEST_CASE("redux combines the lanes of the mask with every operation, signed and
   }
 }
 
-namespace {
-
 struct Atomic {
   const char* text;       // behind "atom.SPACE." and with the address as @
   uint32_t start, after;  // the cell before and after 32 lanes
@@ -211,13 +206,11 @@ const std::vector<Atomic> kAtomics = {
     {"add.noftz.f16x2 %r2, [@], %r7", 0, 0x50004C00, 0x4FC04BC0},
 };
 
-std::string with(std::string text, const std::string& what, const std::string& by) {
+static std::string with(std::string text, const std::string& what, const std::string& by) {
   for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
     text.replace(at, what.size(), by);
   return text;
 }
-
-}  // namespace
 
 TEST_CASE("every atomic operation, on global, shared and generic addresses, with and without a result",
           "[lanes]") {

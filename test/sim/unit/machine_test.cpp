@@ -14,8 +14,6 @@
 
 namespace machine_test {
 
-namespace {
-
 using dualgemm_test::contains;
 using sim_test::kernel_text;
 using sim_test::shape;
@@ -25,17 +23,15 @@ struct OnMachine {
   ~OnMachine() { sim::shim::set_machine(sim::kB200); }
 };
 
-int attribute(cudaDeviceAttr which) {
+static int attribute(cudaDeviceAttr which) {
   int value = -1;
   CHECK(cudaDeviceGetAttribute(&value, which, 0) == cudaSuccess);
   return value;
 }
 
-int clusters(const sim::Machine& machine, uint32_t threads, uint32_t size, size_t smem) {
+static int clusters(const sim::Machine& machine, uint32_t threads, uint32_t size, size_t smem) {
   return sim::max_active_clusters(machine, {}, shape(size, threads, size, smem));
 }
-
-}  // namespace
 
 TEST_CASE("a machine is found by its name in either case, and an unknown name lists all", "[machine]") {
   CHECK(sim::machine_named("b200").name == sim::kB200.name);

@@ -9,11 +9,9 @@ namespace matrix_test {
 using namespace sim_test;
 using sim::FaultKind;
 
-namespace {
-
 constexpr uint32_t kRowStride = 48;  // rows need not touch
 
-std::string vector_of(int count) {
+static std::string vector_of(int count) {
   std::string out;
   for (int i = 0; i < count; ++i) out += (i == 0 ? "%m" : ", %m") + std::to_string(i);
   return "{" + out + "}";
@@ -21,7 +19,7 @@ std::string vector_of(int count) {
 
 // A warp runs `body` with %r3 the address of its row in shared memory; before it, the 32 rows are loaded from
 // memory and afterwards they are stored there.
-std::string text(const std::string& body) {
+static std::string text(const std::string& body) {
   return ".version 8.8\n.target sm_90\n.address_size 64\n"
          ".visible .entry k(.param .u64 rows, .param .u64 values)\n{\n"
          ".reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .b32 %m<4>;\n"
@@ -42,7 +40,7 @@ struct State {
   std::vector<uint16_t> rows, values;  // of 32 rows of 8, of 32 threads of 8
 };
 
-State run(const std::string& body, sim::Observer* observer = nullptr) {
+static State run(const std::string& body, sim::Observer* observer = nullptr) {
   State state;
   for (uint16_t i = 0; i < 256; ++i) {
     state.rows.push_back(i);
@@ -58,14 +56,12 @@ State run(const std::string& body, sim::Observer* observer = nullptr) {
   return {machine.fetch(rows, 256), machine.fetch(values, 256)};
 }
 
-uint32_t row_of(int matrix, uint32_t row, uint32_t column) {
+static uint32_t row_of(int matrix, uint32_t row, uint32_t column) {
   return uint32_t(matrix) * 64 + row * 8 + column;
 }
-uint32_t value_of(int matrix, uint32_t row, uint32_t column) {
+static uint32_t value_of(int matrix, uint32_t row, uint32_t column) {
   return (row * 4 + column / 2) * 8 + uint32_t(matrix) * 2 + column % 2;
 }
-
-}  // namespace
 
 TEST_CASE("ldmatrix and stmatrix move one, two and four matrices, as they lie and transposed", "[matrix]") {
   const int count = GENERATE(1, 2, 4);

@@ -10,8 +10,6 @@
 
 namespace mma_dense_test {
 
-namespace {
-
 constexpr int kDepth = 16, kRows = 5, kColumns = 37;  // no multiple of a vector
 
 struct Term {  // sign * significand * 2^exponent
@@ -21,7 +19,7 @@ struct Term {  // sign * significand * 2^exponent
   int leading() const { return exponent + 63 - std::countl_zero(significand); }
 };
 
-Term term_of(float x) {
+static Term term_of(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x), field = bits >> 23 & 0xFF, fraction = bits & 0x7FFFFF;
   return {bits >> 31 != 0, field == 0 ? fraction : fraction | 0x800000, int(field == 0 ? 1 : field) - 150};
 }
@@ -34,7 +32,7 @@ constexpr Format kF16{10, -14}, kBf16{7, -126}, kF32{23, -126};
 
 // The exponent that a number brings to the alignment: that of its leading bit, or of a subnormal number of
 // the format that of the smallest normal one.
-int exponent_of(float x, const Format& f) { return std::max(term_of(x).leading(), f.least); }
+static int exponent_of(float x, const Format& f) { return std::max(term_of(x).leading(), f.least); }
 
 // Cuts toward zero to units of 2^unit.
 __int128 in_units(const Term& t, int unit) {
@@ -45,7 +43,7 @@ __int128 in_units(const Term& t, int unit) {
 }
 
 // One output for finite inputs, as the bits of a float.
-uint32_t expected(const float* a, const float* b, const Format& f, float c) {
+static uint32_t expected(const float* a, const float* b, const Format& f, float c) {
   int top = c == 0 ? -1000 : exponent_of(c, kF32);  // zero has none
   std::vector<Term> products;
   for (int k = 0; k < kDepth; ++k) {
@@ -86,7 +84,7 @@ struct Range {
 };
 
 // Returns a number with its leading bit at 2^exponent, cut to the places of the format.
-float number(std::mt19937& random, const Format& f, int exponent) {
+static float number(std::mt19937& random, const Format& f, int exponent) {
   const double significand = 1 + double(random() % (1u << f.mantissa_bits)) / (1u << f.mantissa_bits);
   const int last = std::max(exponent, f.least) - f.mantissa_bits;
   const double value = std::ldexp(std::trunc(std::ldexp(significand, exponent - last)), last);
@@ -94,7 +92,7 @@ float number(std::mt19937& random, const Format& f, int exponent) {
   return float(random() % 2 == 0 ? value : -value);
 }
 
-Tile tile(uint32_t seed, const Range& r) {
+static Tile tile(uint32_t seed, const Range& r) {
   std::mt19937 random(seed);
   const auto between = [&](int from, int to) { return from + int(random() % uint32_t(to - from + 1)); };
   int a[kDepth], b[kDepth];
@@ -118,8 +116,6 @@ Tile tile(uint32_t seed, const Range& r) {
   }
   return t;
 }
-
-}  // namespace
 
 TEST_CASE("numerics: the dense tile aligns, cuts and adds as integers do", "[mma]") {
   const Range r =

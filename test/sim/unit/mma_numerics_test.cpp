@@ -18,11 +18,9 @@ namespace mma_numerics_test {
 
 using namespace formats;
 
-namespace {
-
 // This is the published model of the block-scaled dot product, stated in real numbers.
 
-uint32_t truncate_to_f32(double x) {  // via the grid of the result, not via conversions
+static uint32_t truncate_to_f32(double x) {  // via the grid of the result, not via conversions
   if (x == 0) return 0;
   const int exponent = std::max(std::ilogb(x), -126);
   if (std::ilogb(x) >= 128) return x < 0 ? 0xFF800000 : 0x7F800000;
@@ -31,8 +29,8 @@ uint32_t truncate_to_f32(double x) {  // via the grid of the result, not via con
   return result == 0 ? 0 : bits_of(result);
 }
 
-uint32_t model(const uint8_t* a, const uint8_t* b, const uint8_t* sfa, const uint8_t* sfb, int scales,
-               bool ue8m0, float c) {
+static uint32_t model(const uint8_t* a, const uint8_t* b, const uint8_t* sfa, const uint8_t* sfb, int scales,
+                      bool ue8m0, float c) {
   if (std::isnan(c)) return kCanonicalNan;
   int top = c == 0 ? -126 : std::max(std::ilogb(c), -126);
   double term[4];
@@ -60,13 +58,13 @@ struct ScaledVector {
 };
 
 // Returns a magnitude moved by `left` bits; what falls off below is lost.
-int64_t shifted(int64_t value, int left) {
+static int64_t shifted(int64_t value, int left) {
   const uint64_t size = value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
   const uint64_t moved = left >= 0 ? size << left : left > -64 ? size >> -left : 0;
   return value < 0 ? -static_cast<int64_t>(moved) : static_cast<int64_t>(moved);
 }
 
-uint32_t nvfp4_model(const ScaledVector& v) {
+static uint32_t nvfp4_model(const ScaledVector& v) {
   constexpr int kHalves[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
   const uint32_t c = bits_of(v.c), c_field = c >> 23 & 0xFF;
   bool nan = c_field == 255 && (c & 0x7FFFFF) != 0;
@@ -113,7 +111,7 @@ struct TileCase {
   std::function<uint8_t(dualgemm_test::Rng&)> code;
 };
 
-float random_finite(dualgemm_test::Rng& r) {
+static float random_finite(dualgemm_test::Rng& r) {
   for (;;) {
     const float x = float_of(r.word());
     if (std::isfinite(x)) return x;
@@ -124,8 +122,8 @@ struct TileResult {
   int outputs, mismatches;
 };
 
-TileResult run_tile(const TileCase& test, const sim::TileVariant& variant, uint32_t seed, int rows,
-                    int cols) {
+static TileResult run_tile(const TileCase& test, const sim::TileVariant& variant, uint32_t seed, int rows,
+                           int cols) {
   dualgemm_test::Rng random(seed);
   const size_t m_size = static_cast<size_t>(rows), n_size = static_cast<size_t>(cols);
   const size_t groups = static_cast<size_t>(test.scales);
@@ -158,7 +156,7 @@ TileResult run_tile(const TileCase& test, const sim::TileVariant& variant, uint3
   return result;
 }
 
-const std::vector<TileCase>& tile_cases() {
+static const std::vector<TileCase>& tile_cases() {
   const auto any_code = [](dualgemm_test::Rng& r) { return static_cast<uint8_t>(r.word() & 15); };
   const auto sparse_code = [](dualgemm_test::Rng& r) {
     return static_cast<uint8_t>(r.word() % 16 == 0 ? r.word() & 15 : r.word() % 2 * 8);
@@ -215,8 +213,6 @@ const std::vector<TileCase>& tile_cases() {
   };
   return cases;
 }
-
-}  // namespace
 
 TEST_CASE("numerics: block-scaled worked examples", "[mma]") {
   std::vector<uint8_t> six(64, 0x7), zero(64, 0), one(64, 0);

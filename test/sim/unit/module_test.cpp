@@ -15,40 +15,36 @@ using sim::FaultKind;
 using sim_test::fault_of;
 using sim_test::says;
 
-namespace {
-
 const std::string kHeader = ".version 9.0\n.target sm_100a\n";
 
-std::unique_ptr<sim::Module> load(const std::string& text, sim::GlobalMemory& memory) {
+static std::unique_ptr<sim::Module> load(const std::string& text, sim::GlobalMemory& memory) {
   return sim::Module::load(kHeader + text, memory);
 }
 
 // Loads the text, notes that it did, and launches kernel k.
-void load_and_launch(const std::string& text, sim::GlobalMemory& memory, bool* loaded) {
+static void load_and_launch(const std::string& text, sim::GlobalMemory& memory, bool* loaded) {
   const auto module = load(text, memory);
   *loaded = true;
   sim::launch(*module, "k", {}, nullptr, memory);
 }
 
 // In a kernel, on line 3.
-std::string kernel(const std::string& body) { return ".entry k() { " + body + " }"; }
+static std::string kernel(const std::string& body) { return ".entry k() { " + body + " }"; }
 
-std::string repeated(const std::string& text, int times) {
+static std::string repeated(const std::string& text, int times) {
   std::string out;
   for (int i = 0; i < times; ++i) out += text;
   return out;
 }
 
 // Functions with so many calls each of the one before.
-std::string chain(int functions, int calls) {
+static std::string chain(int functions, int calls) {
   std::string out = ".func f0() { ret; }\n";
   for (int i = 1; i < functions; ++i)
     out += ".func f" + std::to_string(i) + "() { " +
            repeated("call f" + std::to_string(i - 1) + "; ", calls) + "}\n";
   return out + kernel("call f" + std::to_string(functions - 1) + ";");
 }
-
-}  // namespace
 
 TEST_CASE("numbers that no module has are refused with their line, at load where ptxas would refuse them",
           "[module]") {

@@ -20,8 +20,6 @@ namespace numerics_test {
 using namespace formats;
 using sim::Round;
 
-namespace {
-
 // Checks a conversion against its decoder: every code converts to itself; between two neighbouring
 // codes the midpoint goes to the even one and points just beside it to the nearer one;
 // directed modes take the end they name.
@@ -33,7 +31,7 @@ struct Conversion {
   bool nearest_only;
 };
 
-int conversion_errors(const Conversion& f) {
+static int conversion_errors(const Conversion& f) {
   int errors = 0;
   const auto expect = [&](float x, Round r, uint32_t positive, uint32_t when_negative) {
     errors += f.encode(x, r) != positive;
@@ -69,7 +67,7 @@ int conversion_errors(const Conversion& f) {
 // Computes in f32 arithmetic of the host in one of its rounding modes; volatile operands and results keep it
 // between the switches.
 template <class Op>
-float on_host(Round r, Op op) {
+static float on_host(Round r, Op op) {
   const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
   std::fesetround(modes[static_cast<int>(r)]);
   const volatile float result = op();
@@ -77,7 +75,7 @@ float on_host(Round r, Op op) {
   return result;
 }
 
-float tricky_float(dualgemm_test::Rng& r) {
+static float tricky_float(dualgemm_test::Rng& r) {
   switch (r.word() % 4) {
     case 0: return float_of(r.word());
     case 1: return float_of((r.word() & 0x807FFFFF) | ((120 + r.word() % 16) << 23));
@@ -90,13 +88,11 @@ float tricky_float(dualgemm_test::Rng& r) {
   }
 }
 
-float flush(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
+static float flush(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
 
-bool same(float got, float want) {
+static bool same(float got, float want) {
   return std::isnan(want) ? bits_of(got) == kCanonicalNan : bits_of(got) == bits_of(want);
 }
-
-}  // namespace
 
 TEST_CASE("numerics: small formats decode to the values of their definitions", "[numerics]") {
   for (uint8_t code = 0; code < 16; ++code)

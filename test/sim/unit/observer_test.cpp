@@ -14,13 +14,11 @@ using sim::SyncEvent;
 using Kind = SyncEvent::Kind;
 using Fence = SyncEvent::Fence;
 
-namespace {
-
 constexpr uint64_t kWindow = 1024;  // static shared memory begins here
 
 // %r1 = tid, %rd1 = out; shared `bar` (two mbarriers) at 1024, `word` (64 bytes) behind it.
-Recorder watch(const std::string& body, uint32_t threads = 32, uint32_t ctas = 1, void* out = nullptr,
-               sim::GlobalMemory* memory = nullptr) {
+static Recorder watch(const std::string& body, uint32_t threads = 32, uint32_t ctas = 1, void* out = nullptr,
+                      sim::GlobalMemory* memory = nullptr) {
   Recorder recorder;
   Machine machine;
   sim::LaunchOptions options;
@@ -38,8 +36,6 @@ Recorder watch(const std::string& body, uint32_t threads = 32, uint32_t ctas = 1
   sim::launch(*module, "k", shape(ctas, threads, ctas), args, *memory, options);
   return recorder;
 }
-
-}  // namespace
 
 TEST_CASE("watched: a load, store or atomic of global and shared memory is one access per lane",
           "[observer]") {

@@ -11,18 +11,16 @@ namespace parser_test {
 using namespace sim::ptx;
 using Kind = Operand::Kind;
 
-namespace {
-
 const std::string kHeader = ".version 9.0\n.target sm_100f\n.address_size 64\n";
 
-Module parse_body(const std::string& body) {
+static Module parse_body(const std::string& body) {
   return parse(kHeader + ".visible .entry k(.param .u64 k_param_0)\n{\n" + body + "\n}\n");
 }
-const Function& only(const Module& module) {
+static const Function& only(const Module& module) {
   REQUIRE(module.functions.size() == 1);
   return module.functions[0];
 }
-sim::FaultKind kind_of(const std::string& text) {
+static sim::FaultKind kind_of(const std::string& text) {
   try {
     parse(text);
   } catch (const sim::Fault& fault) {
@@ -31,8 +29,6 @@ sim::FaultKind kind_of(const std::string& text) {
   FAIL("no fault for: " << text);
   return sim::FaultKind::kTrap;
 }
-
-}  // namespace
 
 TEST_CASE("the header, linkage and launch bounds of an entry are kept", "[parser]") {
   const Module m = parse(kHeader + R"(

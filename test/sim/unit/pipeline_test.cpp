@@ -10,8 +10,6 @@ namespace pipeline_test {
 using namespace sim_test;
 using sim::FaultKind;
 
-namespace {
-
 const char* const kClusterAddress = R"(
   mov.u32 %r40, %ctaid.x; mov.u32 %r41, %ntid.x; mad.lo.u32 %r42, %r40, %r41, %r1;
   mul.wide.u32 %rd8, %r42, 4; add.s64 %rd1, %rd9, %rd8;
@@ -44,8 +42,6 @@ const char* const kBulkWait = R"(
     mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], %r6;
     @!%p2 bra WAIT;
 )";
-
-}  // namespace
 
 TEST_CASE("an mbarrier pipeline passes values from one warp to another through two stages", "[pipeline]") {
   const auto out = run_lanes(R"(

@@ -8,21 +8,19 @@ namespace poison_test {
 using namespace sim_test;
 using sim::FaultKind;
 
-namespace {
-
 // Every thread has 16 bytes at [%rd2] of shared, global or local memory, whose word 1 it wrote, and after
 // them 16 that nobody wrote.
 struct Place {
   std::string space, declaration;
 };
-Place any_place() {
+static Place any_place() {
   return GENERATE(
       Place{"shared", "mov.u64 %rd2, tile; mul.wide.u32 %rd3, %r1, 32; add.u64 %rd2, %rd2, %rd3;"},
       Place{"local", ".local .align 16 .b8 mine[32]; mov.u64 %rd2, mine;"},
       Place{"global", "mul.wide.u32 %rd3, %r1, 32; add.u64 %rd2, %rd9, 1024; add.u64 %rd2, %rd2, %rd3;"});
 }
 
-std::vector<uint32_t> run_place(const Place& place, std::string body) {
+static std::vector<uint32_t> run_place(const Place& place, std::string body) {
   for (size_t at; (at = body.find("SPACE")) != std::string::npos;) body.replace(at, 5, place.space);
   Machine machine;
   uint32_t* out = machine.make<uint32_t>(1024);
@@ -37,7 +35,7 @@ std::vector<uint32_t> run_place(const Place& place, std::string body) {
 const std::vector<uint32_t> kFives(32, 5);
 
 // A function that takes and returns a structure of so many words, word i of which becomes word i + 1.
-std::string turn(int words) {
+static std::string turn(int words) {
   const std::string size = std::to_string(4 * words);
   std::string body;
   for (int i = 0; i < words; ++i)
@@ -46,8 +44,6 @@ std::string turn(int words) {
   return ".func (.param .align 4 .b8 r[" + size + "]) turn(.param .align 4 .b8 x[" + size +
          "]) { .reg .b32 %r<3>; " + body + " ret; }";
 }
-
-}  // namespace
 
 TEST_CASE("what a load brings that nobody wrote counts where it is used", "[poison]") {
   const Place place = any_place();

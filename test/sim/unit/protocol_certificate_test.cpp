@@ -9,8 +9,6 @@ namespace protocol_certificate_test {
 using namespace sim_test;
 using Kind = SyncEvent::Kind;
 
-namespace {
-
 // Every lane is a component; `learn` draws an edge from all that one thread did to what another does next.
 class DrawnClocks : public sim::Clocks {
  public:
@@ -93,8 +91,6 @@ struct Run {
     return out;
   }
 };
-
-}  // namespace
 
 TEST_CASE("certificate: a ring whose ends wait for each other is certified", "[protocol]") {
   Run run;

@@ -10,8 +10,6 @@ namespace protocol_machine_test {
 
 using namespace sim_test;
 
-namespace {
-
 // Warp 0 lane 0 copies six blocks of 512 bytes into two stages; warp 1 adds them up, 16 bytes a lane. The
 // barriers lie after the stages: full at 1024 and 1032, empty at 1040 and 1048.
 const char* const kRing = R"(
@@ -74,7 +72,7 @@ struct Edit {
   int nth = 0;  // occurrence
 };
 
-std::string edited(const Edit& edit) {
+static std::string edited(const Edit& edit) {
   std::string text = kRing;
   if (edit.what == nullptr) return text;
   size_t at = text.find(edit.what);
@@ -104,7 +102,7 @@ struct Outcome {
   }
 };
 
-Outcome run(const std::string& body) {
+static Outcome run(const std::string& body) {
   Outcome outcome;
   sim::ProtocolChecker checker([&](sim::Finding f) { outcome.findings.push_back(std::move(f)); });
   sim::RaceChecker clocks([](sim::Finding) {});  // its findings are its own tests' business
@@ -130,8 +128,6 @@ Outcome run(const std::string& body) {
   outcome.certificate = certifier.certificate();
   return outcome;
 }
-
-}  // namespace
 
 TEST_CASE("protocol on the machine: a right ring is silent", "[protocol]") {
   const Outcome outcome = run(edited({}));

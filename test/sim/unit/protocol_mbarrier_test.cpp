@@ -8,13 +8,11 @@ namespace protocol_mbarrier_test {
 using namespace sim_test;
 using Kind = SyncEvent::Kind;
 
-namespace {
-
 const MbarrierRef kFull{0, 0x400}, kEmpty{0, 0x408};
 const Thread kProducer{0, 0, 0}, kConsumer{0, 1, 0};
 
 // Fills and releases a stage `fills` times, as pipelines do.
-void pipeline(Stream& s, int fills) {
+static void pipeline(Stream& s, int fills) {
   s.init(kFull, 1);
   s.init(kEmpty, 1);
   for (int i = 0; i < fills; ++i) {
@@ -28,16 +26,13 @@ void pipeline(Stream& s, int fills) {
   s.wait(kEmpty, kProducer, uint32_t(~fills & 1));
 }
 
-void end(Stream& s) {
+static void end(Stream& s) {
   s.cta_exit(0);
   s.finish();
 }
 
-}  // namespace
-
 TEST_CASE("protocol: a pipeline that keeps every rule is silent", "[protocol]") {
   Stream s;
-  s.cta(0);
   pipeline(s, GENERATE(1, 2, 3, 7));
   end(s);
   CHECK(s.rules() == "");
@@ -45,7 +40,6 @@ TEST_CASE("protocol: a pipeline that keeps every rule is silent", "[protocol]") 
 
 TEST_CASE("protocol: bytes landing in pieces, and before they are expected, are in order", "[protocol]") {
   Stream s;
-  s.cta(0);
   s.init(kFull, 1);
   const uint64_t id = s.send(s.load(kFull, kProducer, 0x800, 1024));
   s.land(kFull, id, 256);
@@ -59,7 +53,6 @@ TEST_CASE("protocol: bytes landing in pieces, and before they are expected, are 
 
 TEST_CASE("protocol: fewer bytes expected than issued: the phase completes without a copy", "[protocol]") {
   Stream s;
-  s.cta(0);
   s.init(kFull, 1);
   s.arrive(kFull, kProducer, 1024, "mbarrier.arrive.expect_tx");
   const uint64_t a = s.send(s.load(kFull, kProducer, 0x800, 1024));
@@ -84,7 +77,6 @@ TEST_CASE("protocol: fewer bytes expected than issued: the phase completes witho
 
 TEST_CASE("protocol: a plain arrival instead of expect_tx: the copies come after the phase", "[protocol]") {
   Stream s;
-  s.cta(0);
   s.init(kFull, 1);
   s.arrive(kFull, kProducer);
   s.send(s.load(kFull, kProducer, 0x800, 1024));
@@ -97,7 +89,6 @@ TEST_CASE("protocol: a plain arrival instead of expect_tx: the copies come after
 
 TEST_CASE("protocol: an arrival in a phase whose predecessor nobody saw", "[protocol]") {
   Stream s;
-  s.cta(0);
   s.init(kEmpty, 1);
   s.arrive(kEmpty, {0, 1, 0});
   s.arrive(kEmpty, {0, 1, 1});
@@ -109,7 +100,6 @@ TEST_CASE("protocol: an arrival in a phase whose predecessor nobody saw", "[prot
 
 TEST_CASE("protocol: bytes that nobody waits for", "[protocol]") {
   Stream s;
-  s.cta(0);
   pipeline(s, 2);
   s.arrive(kFull, kProducer, 1024);
   s.land(kFull, s.send(s.load(kFull, kProducer, 0x800, 1024)), 1024);
@@ -123,7 +113,6 @@ TEST_CASE("protocol: bytes that nobody waits for", "[protocol]") {
 TEST_CASE("protocol: the arrival of a commit is waited for", "[protocol]") {
   const MbarrierRef done{0, 0x410};
   Stream s;
-  s.cta(0);
   s.init(kEmpty, 1);
   s.init(done, 1);
   s.commit(kEmpty, kConsumer);
@@ -151,7 +140,6 @@ TEST_CASE("protocol: the arrival of a commit is waited for", "[protocol]") {
 
 TEST_CASE("protocol: a waiter that misses a phase", "[protocol]") {
   Stream s;
-  s.cta(0);
   s.init(kEmpty, 1);
   s.arrive(kEmpty, kConsumer);
   s.wait(kEmpty, kProducer, 0);
@@ -181,7 +169,6 @@ TEST_CASE("protocol: a waiter that misses a phase", "[protocol]") {
 
 TEST_CASE("protocol: a consumer whose first wait finds the barrier fresh", "[protocol]") {
   Stream s;
-  s.cta(0);
   s.init(kFull, 1);
   s.arrive(kFull, kProducer, 1024);
   const uint64_t id = s.send(s.load(kFull, kProducer, 0x800, 1024));
@@ -203,7 +190,6 @@ TEST_CASE("protocol: a consumer whose first wait finds the barrier fresh", "[pro
 
 TEST_CASE("protocol: arrivals left in an incomplete phase at the end", "[protocol]") {
   Stream s;
-  s.cta(0);
   s.init(kEmpty, 2);
   s.arrive(kEmpty, kConsumer);
   end(s);
@@ -213,7 +199,6 @@ TEST_CASE("protocol: arrivals left in an incomplete phase at the end", "[protoco
 
 TEST_CASE("protocol: a fault about the bytes of a barrier is explained by the balance, once", "[protocol]") {
   Stream s;
-  s.cta(0);
   s.cta(1);
   s.init(kFull, 1);
   s.init({1, 0x400}, 1);
@@ -275,7 +260,6 @@ TEST_CASE("protocol: an arrival follows a wait for the phase before by order, no
   const auto run = [](bool order) {
     const Fixed clocks(order);
     Stream s(64, &clocks);
-    s.cta(0);
     pipeline(s, 3);
     end(s);
     return s.rules();
@@ -287,7 +271,6 @@ TEST_CASE("protocol: an arrival follows a wait for the phase before by order, no
 TEST_CASE("protocol: one lane initialises an mbarrier", "[protocol]") {
   const auto run = [](uint32_t mask) {
     Stream s;
-    s.cta(0);
     SyncEvent e;
     e.kind = Kind::kMbarrierInit;
     e.mbarrier = kFull;

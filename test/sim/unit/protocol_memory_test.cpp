@@ -7,12 +7,10 @@ namespace protocol_memory_test {
 using namespace sim_test;
 using Kind = AsyncIssue::Kind;
 
-namespace {
-
 const MbarrierRef kFull{0, 0x400};
 const Thread kLoader{0, 0, 0}, kMma{0, 1, 0};
 
-sim::TensorMap map_of(sim::Swizzle swizzle, uint32_t type = 0) {
+static sim::TensorMap map_of(sim::Swizzle swizzle, uint32_t type = 0) {
   sim::TensorMap map;
   map.type = type;
   map.rank = 2;
@@ -22,23 +20,28 @@ sim::TensorMap map_of(sim::Swizzle swizzle, uint32_t type = 0) {
 }
 
 // Version bits 46-48 = 1; swizzle mode 2 is 128 bytes, 4 is 64.
-uint64_t descriptor(uint64_t start, uint64_t stride, uint64_t mode) {
+static uint64_t descriptor(uint64_t start, uint64_t stride, uint64_t mode) {
   return start / 16 | stride / 16 << 32 | uint64_t(1) << 46 | mode << 61;
 }
 
 constexpr uint32_t kIdesc = 1u << 27 | 16u << 17;  // block-scaled, M = 128, N = 128
 
-// A tile of 128 rows of 128 bytes lands at `address`.
-void tile(Stream& s, uint64_t address, const sim::TensorMap& map) {
-  s.arrive(kFull, kLoader, 0x4000);
-  AsyncIssue load = s.load(kFull, kLoader, address, 0x4000);
-  load.map = &map;
-  s.land(kFull, s.send(load), 0x4000);
-}
+// A stream with a barrier for tiles of 128 rows of 128 bytes, which land and are waited for one by one.
+struct Tiles : Stream {
+  Tiles() { init(kFull, 1); }
+  void tile(uint64_t address, const sim::TensorMap& map) {
+    arrive(kFull, kLoader, 0x4000);
+    AsyncIssue issue = load(kFull, kLoader, address, 0x4000);
+    issue.map = &map;
+    land(kFull, send(issue), 0x4000);
+    wait(kFull, kMma, parity++ % 2);
+  }
+  uint32_t parity = 0;
+};
 
 // Issues one MMA on the tiles at the two addresses: D in columns 0..127, scale factors in 128.. and 132...
-AsyncIssue mma(Stream& s, uint64_t a, uint64_t b, bool accumulate = false, uint64_t mode = 2,
-               uint64_t stride = 1024) {
+static AsyncIssue mma(Stream& s, uint64_t a, uint64_t b, bool accumulate = false, uint64_t mode = 2,
+                      uint64_t stride = 1024) {
   AsyncIssue issue = s.operation(Kind::kMma, kMma, "tcgen05.mma");
   issue.scaled = true;
   issue.accumulate = accumulate;
@@ -53,30 +56,24 @@ AsyncIssue mma(Stream& s, uint64_t a, uint64_t b, bool accumulate = false, uint6
   return issue;
 }
 
-void scales(Stream& s) {
+static void scales(Stream& s) {
   AsyncIssue cp = s.operation(Kind::kTmemCopy, kMma, "tcgen05.cp");
   cp.writes = {Stream::tensor(0, 128, 8, true)};
   s.send(cp);
 }
 
-void tmem_load(Stream& s) {
+static void tmem_load(Stream& s) {
   AsyncIssue ld = s.operation(Kind::kTmemLoad, {0, 0, 0}, "tcgen05.ld");
   ld.mask = 0xFFFFFFFF;
   ld.reads = {Stream::tensor(0, 0, 128)};
   s.send(ld);
 }
 
-}  // namespace
-
 TEST_CASE("protocol: descriptors agree with the maps that wrote the matrices", "[protocol]") {
   const sim::TensorMap map = map_of(sim::Swizzle::k128B);
-  Stream s;
-  s.cta(0);
-  s.init(kFull, 1);
-  tile(s, 0x4000, map);
-  s.wait(kFull, kMma, 0);
-  tile(s, 0x8000, map);
-  s.wait(kFull, kMma, 1);
+  Tiles s;
+  s.tile(0x4000, map);
+  s.tile(0x8000, map);
   scales(s);
   s.send(mma(s, 0x4000, 0x8000));
   CHECK(s.rules() == "");
@@ -84,10 +81,8 @@ TEST_CASE("protocol: descriptors agree with the maps that wrote the matrices", "
 
 TEST_CASE("protocol: bytes stored by threads belong to no map", "[protocol]") {
   const sim::TensorMap other = map_of(sim::Swizzle::k64B);
-  Stream s;
-  s.cta(0);
-  s.init(kFull, 1);
-  tile(s, 0x4000, other);
+  Tiles s;
+  s.tile(0x4000, other);
   sim::Access store;
   store.thread = kLoader;
   store.region = Stream::shared(0, 0x4000, 4, true);
@@ -99,13 +94,9 @@ TEST_CASE("protocol: bytes stored by threads belong to no map", "[protocol]") {
 
 TEST_CASE("protocol: a matrix read with another swizzle than it was written with", "[protocol]") {
   const sim::TensorMap map = map_of(sim::Swizzle::k128B), other = map_of(sim::Swizzle::k64B);
-  Stream s;
-  s.cta(0);
-  s.init(kFull, 1);
-  tile(s, 0x4000, map);
-  s.wait(kFull, kMma, 0);
-  tile(s, 0x8000, other);
-  s.wait(kFull, kMma, 1);
+  Tiles s;
+  s.tile(0x4000, map);
+  s.tile(0x8000, other);
   scales(s);
   const AsyncIssue op = mma(s, 0x4000, 0x8000);
   s.send(op);
@@ -120,11 +111,8 @@ TEST_CASE("protocol: a matrix read with another swizzle than it was written with
 TEST_CASE("protocol: scale factors are copied from bytes written without swizzle", "[protocol]") {
   const bool swizzled = GENERATE(false, true);
   const sim::TensorMap map = map_of(swizzled ? sim::Swizzle::k128B : sim::Swizzle::kNone);
-  Stream s;
-  s.cta(0);
-  s.init(kFull, 1);
-  tile(s, 0x4000, map);
-  s.wait(kFull, kMma, 0);
+  Tiles s;
+  s.tile(0x4000, map);
   AsyncIssue cp = s.operation(Kind::kTmemCopy, kMma, "tcgen05.cp");
   cp.b_desc = descriptor(0x4000, 128, 0);
   cp.reads = {Stream::shared(0, 0x4000, 512)};
@@ -138,13 +126,9 @@ TEST_CASE("protocol: scale factors are copied from bytes written without swizzle
 
 TEST_CASE("protocol: a stride that is not 8 rows of the box", "[protocol]") {
   const sim::TensorMap map = map_of(sim::Swizzle::k128B);
-  Stream s;
-  s.cta(0);
-  s.init(kFull, 1);
-  tile(s, 0x4000, map);
-  s.wait(kFull, kMma, 0);
-  tile(s, 0x8000, map);
-  s.wait(kFull, kMma, 1);
+  Tiles s;
+  s.tile(0x4000, map);
+  s.tile(0x8000, map);
   AsyncIssue op = mma(s, 0x4000, 0x8000);
   op.a_desc = descriptor(0x4000, 2048, 2);
   s.send(op);
@@ -156,11 +140,8 @@ TEST_CASE("protocol: a stride that is not 8 rows of the box", "[protocol]") {
 TEST_CASE("protocol: a matrix of bf16 numbers read as f16", "[protocol]") {
   const uint32_t type = GENERATE(6u, 9u, 1u);  // FLOAT16, BFLOAT16, UINT16
   const sim::TensorMap map = map_of(sim::Swizzle::k128B, type);
-  Stream s;
-  s.cta(0);
-  s.init(kFull, 1);
-  tile(s, 0x4000, map);
-  s.wait(kFull, kMma, 0);
+  Tiles s;
+  s.tile(0x4000, map);
   AsyncIssue op = mma(s, 0x4000, 0x4000);
   op.scaled = false;
   op.a_in_tmem = true;
@@ -174,7 +155,6 @@ TEST_CASE("protocol: a matrix of bf16 numbers read as f16", "[protocol]") {
 
 TEST_CASE("protocol: scale factors serve the MMAs of one k-block", "[protocol]") {
   Stream s;
-  s.cta(0);
   scales(s);
   s.send(mma(s, 0x4000, 0x8000));
   s.send(mma(s, 0x4000, 0xC000));  // the same A with another B
@@ -196,11 +176,8 @@ TEST_CASE("protocol: scale factors serve the MMAs of one k-block", "[protocol]")
 TEST_CASE("protocol: the collector gives A to the MMAs after the one that filled it", "[protocol]") {
   using Collector = AsyncIssue::Collector;
   const sim::TensorMap map = map_of(sim::Swizzle::k128B);
-  Stream s;
-  s.cta(0);
-  s.init(kFull, 1);
-  tile(s, 0x4000, map);
-  s.wait(kFull, kMma, 0);
+  Tiles s;
+  s.tile(0x4000, map);
   scales(s);
   const auto issue = [&](Collector collector, uint64_t a = 0x4000) {
     AsyncIssue op = mma(s, a, 0x8000);
@@ -248,8 +225,7 @@ TEST_CASE("protocol: the collector gives A to the MMAs after the one that filled
   }
   SECTION("not once its bytes are others") {
     issue(Collector::kFill);
-    tile(s, 0x4000, map);
-    s.wait(kFull, kMma, 1);
+    s.tile(0x4000, map);
     issue(Collector::kLastUse);
     holds = "holds what these bytes were before they were written anew";
   }
@@ -282,7 +258,6 @@ TEST_CASE("protocol: the collector gives A to the MMAs after the one that filled
 
 TEST_CASE("protocol: the first MMA of a tile starts from nothing", "[protocol]") {
   Stream s;
-  s.cta(0);
   for (int tile = 0; tile < 2; ++tile) {
     scales(s);
     s.send(mma(s, 0x4000, 0x8000, false));
@@ -300,9 +275,7 @@ TEST_CASE("protocol: the first MMA of a tile starts from nothing", "[protocol]")
 
 TEST_CASE("protocol: which bytes of copies were read", "[protocol]") {
   const uint32_t bytes = GENERATE(0u, 512u, 1024u);
-  Stream s;
-  s.cta(0);
-  s.init(kFull, 1);
+  Tiles s;
   for (uint32_t i = 0; i < 2; ++i) {
     s.arrive(kFull, kLoader, 1024);
     s.land(kFull, s.send(s.load(kFull, kLoader, 0x800, 1024)), 1024);
@@ -327,9 +300,7 @@ TEST_CASE("protocol: what a box holds beyond the tensor need not be read", "[pro
   map.strides = {1, 64, 0, 0, 0};
   map.element_strides = {1, 1, 1, 1, 1};
   const uint32_t rows = GENERATE(4u, 3u);  // read, of the 4 inside
-  Stream s;
-  s.cta(0);
-  s.init(kFull, 1);
+  Tiles s;
   s.arrive(kFull, kLoader, 1024);
   AsyncIssue load = s.load(kFull, kLoader, 0x800, 1024);
   load.map = &map;

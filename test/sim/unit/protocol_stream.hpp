@@ -21,6 +21,7 @@ using sim::Region;
 using sim::SyncEvent;
 using sim::Thread;
 
+// CTA 0 has begun; others begin by cta().
 class Stream {
  public:
   explicit Stream(uint32_t threads = 64, const sim::Clocks* clocks = nullptr)
@@ -29,6 +30,7 @@ class Stream {
     sim::GridStart grid;
     grid.config = &config_;
     checker.start(grid);
+    cta(0);
   }
 
   std::vector<sim::Finding> findings;

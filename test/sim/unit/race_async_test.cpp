@@ -394,24 +394,29 @@ TEST_CASE("CTAs of a grid are not ordered", "[race]") {
   CHECK(e.broken() == "race-data");
 }
 
+// A copy of the tile whose tensor map lies at 0x70000.
+static void load_by_map(Events& e) {
+  static const char none = 0;
+  AsyncIssue i;
+  i.kind = Kind::kTensorLoad;
+  i.id = 1000;
+  i.thread = kTma;
+  i.mask = 1;
+  i.writes = {kTile};
+  i.writes[0].write = true;
+  i.barriers = {{kFull, kBytes}};
+  i.map = reinterpret_cast<const sim::TensorMap*>(&none);
+  i.map_address = 0x70000;
+  e.checker.issue(i);
+}
+
 TEST_CASE("A tensor map patched by the device needs its own fence", "[race]") {
   const auto run = [](std::vector<Order> fences, uint64_t fenced = 0x70000) {
     Events e;
     e.write(kTma, global(0x70000, 8));
     e.proxy_fence(kTma);
     for (const Order order : fences) e.tensormap_fence(kTma, order, fenced);
-    static const char none = 0;
-    AsyncIssue i;
-    i.kind = Kind::kTensorLoad;
-    i.id = 1000;
-    i.thread = kTma;
-    i.mask = 1;
-    i.writes = {kTile};
-    i.writes[0].write = true;
-    i.barriers = {{kFull, kBytes}};
-    i.map = reinterpret_cast<const sim::TensorMap*>(&none);
-    i.map_address = 0x70000;
-    e.checker.issue(i);
+    load_by_map(e);
     return e.broken();
   };
   CHECK(run({Order::kRelease, Order::kAcquire}) == "");
@@ -420,14 +425,7 @@ TEST_CASE("A tensor map patched by the device needs its own fence", "[race]") {
   CHECK(run({Order::kAcquire, Order::kRelease}) == "tensormap-fence");
   CHECK(run({Order::kRelease, Order::kAcquire}, 0x70080) == "tensormap-fence");  // of another map
   Events e;  // patched while a copy may still read it
-  AsyncIssue i;
-  i.kind = Kind::kTensorLoad;
-  i.id = 1000;
-  i.thread = kTma;
-  i.map = reinterpret_cast<const sim::TensorMap*>(&i);
-  i.map_address = 0x70000;
-  i.barriers = {{kFull, kBytes}};
-  e.checker.issue(i);
+  load_by_map(e);
   e.write(kTma, global(0x70040, 8));
   CHECK(e.broken() == "race-async");
 }
@@ -440,14 +438,7 @@ TEST_CASE("The fence of a tensor map is missed behind a relaxed wait, too", "[ra
     e.arrive(kMma, kEmpty, 0);
     e.wait(kTma, kEmpty, 0, wait);
     if (fences) e.tensormap_fence(kTma, Order::kAcquire, 0x70000);
-    AsyncIssue i;
-    i.kind = Kind::kTensorLoad;
-    i.id = 1000;
-    i.thread = kTma;
-    i.map = reinterpret_cast<const sim::TensorMap*>(&i);
-    i.map_address = 0x70000;
-    i.barriers = {{kFull, kBytes}};
-    e.checker.issue(i);
+    load_by_map(e);
     return e.broken();
   };
   CHECK(run(true, Order::kAcquire) == "");

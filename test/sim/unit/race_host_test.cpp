@@ -6,12 +6,10 @@ namespace race_host_test {
 
 using namespace race_test;
 
-namespace {
-
 using Work = sim::HostWork;
 
-Work work(Work::Kind kind, uint64_t id, std::vector<uint64_t> after, std::vector<Region> regions = {},
-          bool programmatic = false) {
+static Work work(Work::Kind kind, uint64_t id, std::vector<uint64_t> after, std::vector<Region> regions = {},
+                 bool programmatic = false) {
   Work w;
   w.kind = kind;
   w.id = id;
@@ -21,34 +19,38 @@ Work work(Work::Kind kind, uint64_t id, std::vector<uint64_t> after, std::vector
   w.what = "cudaMemcpyAsync";
   return w;
 }
-void launch(Events& e, const Work& w) {
+static void launch(Events& e, const Work& w) {
   e.checker.host(w);
   sim::GridStart start;
   start.work = w.id;
   e.checker.start(start);
   e.begin(0, 0);
 }
-Region written(uint64_t address, uint32_t bytes) {
+static void launch(Events& e, uint64_t id, std::vector<uint64_t> after, bool programmatic = false) {
+  launch(e, work(Work::Kind::kLaunch, id, std::move(after), {}, programmatic));
+}
+// The first grid, which is work 1.
+struct Grid : Events {
+  Grid() : Events(kBare) { launch(*this, 1, {}); }
+};
+static Region written(uint64_t address, uint32_t bytes) {
   Region r = global(address, bytes);
   r.write = true;
   return r;
 }
 
 // A launch after that work, which loads by TMA at once. Returns the rule that is broken.
-std::string broken_by_load(Events& e, std::vector<uint64_t> after) {
-  launch(e, work(Work::Kind::kLaunch, 2, std::move(after)));
+static std::string broken_by_load(Events& e, std::vector<uint64_t> after) {
+  launch(e, 2, std::move(after));
   e.init(at(0, 0), Events::bar(0));
   e.fence(at(0, 0), SyncEvent::Fence::kMbarrierInit);
   e.load(at(0, 0), shared(0, 0x2000, 256), Events::bar(0));
   return e.broken();
 }
 
-}  // namespace
-
 TEST_CASE("Grids of one stream are ordered, through every proxy", "[race]") {
   const auto run = [](std::vector<uint64_t> after) {
-    Events e(Events::kBare);
-    launch(e, work(Work::Kind::kLaunch, 1, {}));
+    Grid e;
     e.write(at(0, 0), global(0x10000, 4));
     e.checker.finish(nullptr);
     return broken_by_load(e, std::move(after));
@@ -58,24 +60,22 @@ TEST_CASE("Grids of one stream are ordered, through every proxy", "[race]") {
 }
 
 TEST_CASE("Order of the host is transitive", "[race]") {
-  Events e(Events::kBare);
-  launch(e, work(Work::Kind::kLaunch, 1, {}));
+  Grid e;
   e.write(at(0, 0), global(0x10000, 4));
-  launch(e, work(Work::Kind::kLaunch, 2, {1}));
-  launch(e, work(Work::Kind::kLaunch, 3, {2}));
+  launch(e, 2, {1});
+  launch(e, 3, {2});
   e.write(at(0, 0), global(0x10000, 4));
   CHECK(e.broken() == "");
-  launch(e, work(Work::Kind::kLaunch, 4, {2}));  // beside 3
+  launch(e, 4, {2});  // beside 3
   e.write(at(0, 0), global(0x10000, 4));
   CHECK(e.broken() == "race-grids");
 }
 
 TEST_CASE("A programmatic launch sees the preceding grid after griddepcontrol.wait", "[race]") {
   const auto run = [](bool wait) {
-    Events e(Events::kBare);
-    launch(e, work(Work::Kind::kLaunch, 1, {}));
+    Grid e;
     e.write(at(0, 0), global(0x10000, 4));
-    launch(e, work(Work::Kind::kLaunch, 2, {1}, {}, true));
+    launch(e, 2, {1}, true);
     if (wait) e.plain(Sync::kGridWait, at(0, 0));
     e.read(at(0, 0), global(0x10000, 4));
     return e.broken();
@@ -87,10 +87,9 @@ TEST_CASE("A programmatic launch sees the preceding grid after griddepcontrol.wa
 TEST_CASE("What ld.global.nc reads was written before its grid could start", "[race]") {
   const Region word = global(0x10000, 4);
   const auto run = [&](bool programmatic, bool non_coherent, bool wait) {
-    Events e(Events::kBare);
-    launch(e, work(Work::Kind::kLaunch, 1, {}));
+    Grid e;
     e.write(at(0, 0), word);
-    launch(e, work(Work::Kind::kLaunch, 2, {1}, {}, programmatic));
+    launch(e, 2, {1}, programmatic);
     if (wait) e.plain(Sync::kGridWait, at(0, 0));
     if (non_coherent) e.read_non_coherent(at(0, 0), word);
     else e.read(at(0, 0), word);
@@ -103,18 +102,17 @@ TEST_CASE("What ld.global.nc reads was written before its grid could start", "[r
 
   // A grid that was let start by one that had waited begins behind the writes that that one waited for.
   const auto chain = [&](bool waits_first, bool last_waits) {
-    Events e(Events::kBare);
-    launch(e, work(Work::Kind::kLaunch, 1, {}));
+    Grid e;
     e.write(at(0, 0), word);
     e.exit_cta(0, {0});
     e.checker.finish(nullptr);
-    launch(e, work(Work::Kind::kLaunch, 2, {1}, {}, true));
+    launch(e, 2, {1}, true);
     if (waits_first) e.plain(Sync::kGridWait, at(0, 0));
     e.plain(Sync::kGridLaunch, at(0, 0));
     if (!waits_first) e.plain(Sync::kGridWait, at(0, 0));
     e.exit_cta(0, {0});
     e.checker.finish(nullptr);
-    launch(e, work(Work::Kind::kLaunch, 3, {2}, {}, true));
+    launch(e, 3, {2}, true);
     if (last_waits) e.plain(Sync::kGridWait, at(0, 0));
     e.read_non_coherent(at(0, 0), word);
     return e.broken();
@@ -127,19 +125,18 @@ TEST_CASE("What ld.global.nc reads was written before its grid could start", "[r
   // A copy in front of a grid is over when that starts, and a write behind the grid comes when it has ended.
   Events e(Events::kBare);
   e.checker.host(work(Work::Kind::kCopy, 1, {}, {written(0x10000, 4)}));
-  launch(e, work(Work::Kind::kLaunch, 2, {1}));
+  launch(e, 2, {1});
   e.read_non_coherent(at(0, 0), word);
-  launch(e, work(Work::Kind::kLaunch, 3, {2}, {}, true));
+  launch(e, 3, {2}, true);
   e.plain(Sync::kGridWait, at(0, 0));
   e.write(at(0, 0), word);
   CHECK(e.broken() == "");
 }
 
 TEST_CASE("griddepcontrol.wait travels with synchronisation", "[race]") {
-  Events e(Events::kBare);
-  launch(e, work(Work::Kind::kLaunch, 1, {}));
+  Grid e;
   e.write(at(0, 0), global(0x10000, 4));
-  launch(e, work(Work::Kind::kLaunch, 2, {1}, {}, true));
+  launch(e, 2, {1}, true);
   e.plain(Sync::kGridWait, at(0, 0));
   e.bar_sync(0, {0, 1});
   e.read(at(0, 1), global(0x10000, 4));
@@ -158,19 +155,18 @@ TEST_CASE("A grid that is let start after a wait follows what was waited for", "
     kNeither
   };
   const auto run = [](Middle middle, bool last_waits, bool last_programmatic = true) {
-    Events e(Events::kBare);
-    launch(e, work(Work::Kind::kLaunch, 1, {}));
+    Grid e;
     e.write(at(0, 0), global(0x10000, 4));
     e.exit_cta(0, {0, 1});
     e.checker.finish(nullptr);
-    launch(e, work(Work::Kind::kLaunch, 2, {1}, {}, true));
+    launch(e, 2, {1}, true);
     if (middle == kLaunchesThenWaits || middle == kOnlyLaunches) e.plain(Sync::kGridLaunch, at(0, 0));
     if (middle != kNeither && middle != kOnlyLaunches) e.plain(Sync::kGridWait, at(0, 0));
     if (middle == kWaitsThenLaunches) e.plain(Sync::kGridLaunch, at(0, 0));
     if (middle == kOtherWarpLaunches) e.plain(Sync::kGridLaunch, at(0, 1));
     e.exit_cta(0, {0, 1});
     e.checker.finish(nullptr);
-    launch(e, work(Work::Kind::kLaunch, 3, {2}, {}, last_programmatic));
+    launch(e, 3, {2}, last_programmatic);
     if (last_waits) e.plain(Sync::kGridWait, at(0, 0));
     e.read(at(0, 0), global(0x10000, 4));
     return e.broken();
@@ -192,15 +188,14 @@ TEST_CASE("A grid that is let start after a wait follows what was waited for", "
 
 TEST_CASE("Chains of dependent launches reach back as far as every grid between has waited", "[race]") {
   const auto run = [](uint64_t grids, uint64_t careless) {
-    Events e(Events::kBare);
-    launch(e, work(Work::Kind::kLaunch, 1, {}));
+    Grid e;
     e.write(at(0, 0), global(0x10000, 4));
     e.exit_cta(0, {0});
     e.checker.finish(nullptr);
     for (uint64_t id = 2; id <= grids; ++id) {
       std::vector<uint64_t> after;  // all that the stream has not come past
       for (uint64_t before = id - 1; before > 0; --before) after.push_back(before);
-      launch(e, work(Work::Kind::kLaunch, id, after, {}, true));
+      launch(e, id, after, true);
       if (id != careless) e.plain(Sync::kGridWait, at(0, 0));
       if (id == grids) e.read(at(0, 0), global(0x10000, 4));
       e.exit_cta(0, {0});
@@ -217,15 +212,14 @@ TEST_CASE("Copies of the host are ordered with grids like grids", "[race]") {
   const auto before = [](std::vector<uint64_t> after) {
     Events e(Events::kBare);
     e.checker.host(work(Work::Kind::kCopy, 1, {}, {written(0x10000, 4096)}));
-    launch(e, work(Work::Kind::kLaunch, 2, std::move(after)));
+    launch(e, 2, std::move(after));
     e.read(at(0, 0), global(0x10100, 4));
     return e.broken();
   };
   CHECK(before({1}) == "");
   CHECK(before({}) == "race-grids");
   const auto after = [](std::vector<uint64_t> order) {
-    Events e(Events::kBare);
-    launch(e, work(Work::Kind::kLaunch, 1, {}));
+    Grid e;
     e.write(at(0, 0), global(0x10100, 4));
     e.checker.host(work(Work::Kind::kCopy, 2, std::move(order), {global(0x10000, 4096)}));
     return e.broken();
@@ -244,26 +238,21 @@ TEST_CASE("A copy of the host beside a grid that loads by TMA", "[race]") {
   CHECK(run({}) == "race-grids");
 }
 
-namespace {
-
 // The events that come are those of another grid.
-void turn_to(Events& e, uint64_t work) { e.checker.resume(work); }
-
-}  // namespace
+static void turn_to(Events& e, uint64_t work) { e.checker.resume(work); }
 
 TEST_CASE("Grids that run together are told apart by their work, not by the numbers of their CTAs",
           "[race]") {
   const bool together = GENERATE(false, true);
-  Events e(Events::kBare);
-  launch(e, work(Work::Kind::kLaunch, 1, {}));
+  Grid e;
   e.write(at(0, 0), shared(0, 0x2000, 4));
   if (!together) e.checker.finish(nullptr);
-  launch(e, work(Work::Kind::kLaunch, 2, {}));
+  launch(e, 2, {});
   e.read(at(0, 1), shared(0, 0x2000, 4));  // another CTA's
   e.write(at(0, 1), global(0x10000, 4));
   e.bar_sync(0, {0, 1});
   if (together) turn_to(e, 1);
-  else launch(e, work(Work::Kind::kLaunch, 3, {2}));
+  else launch(e, 3, {2});
   e.write(at(0, 2), global(0x20000, 4));
   CHECK(e.broken() == "");
   if (!together) return;
@@ -273,10 +262,8 @@ TEST_CASE("Grids that run together are told apart by their work, not by the numb
 
 TEST_CASE("Of grids that run together the one that was launched first may come later", "[race]") {
   const bool programmatic = GENERATE(false, true);
-  Events e(Events::kBare);
-  launch(e, work(Work::Kind::kLaunch, 1, {}));
-  launch(e, work(Work::Kind::kLaunch, 2, programmatic ? std::vector<uint64_t>{1} : std::vector<uint64_t>{},
-                 {}, programmatic));
+  Grid e;
+  launch(e, 2, programmatic ? std::vector<uint64_t>{1} : std::vector<uint64_t>{}, programmatic);
   e.read(at(0, 0), global(0x10000, 4));
   turn_to(e, 1);
   e.write(at(0, 0), global(0x10000, 4));
@@ -315,14 +302,13 @@ TEST_CASE("What a grid of a chain starts after is known when it starts, not when
 
 TEST_CASE("Of two grids that read, a write that follows one alone is a race with the other", "[race]") {
   const auto run = [](std::vector<uint64_t> second, std::vector<uint64_t> writer) {
-    Events e(Events::kBare);
-    launch(e, work(Work::Kind::kLaunch, 1, {}));
+    Grid e;
     e.read(at(0, 0), global(0x10000, 4));
     e.checker.finish(nullptr);
-    launch(e, work(Work::Kind::kLaunch, 2, std::move(second)));
+    launch(e, 2, std::move(second));
     e.read(at(0, 0), global(0x10000, 4));
     e.checker.finish(nullptr);
-    launch(e, work(Work::Kind::kLaunch, 3, std::move(writer)));
+    launch(e, 3, std::move(writer));
     e.write(at(0, 0), global(0x10000, 4));
     return e.broken();
   };
@@ -340,8 +326,7 @@ TEST_CASE("Strong accesses of grids that nothing orders are no race where their 
     bool atomic;
   };
   const auto run = [](const Party& first, const Party& second, int device = 0) {
-    Events e(Events::kBare);
-    launch(e, work(Work::Kind::kLaunch, 1, {}));
+    Grid e;
     e.access(at(0, 0), global(0x10000, 4), true, first.order, first.scope, first.atomic);
     e.checker.finish(nullptr);
     Work other = work(Work::Kind::kLaunch, 2, {});

@@ -7,13 +7,9 @@ namespace race_tensor_test {
 
 using namespace race_test;
 
-namespace {
-
 const Thread kMma = at(0, 5);
 const MbarrierRef kFull = Events::bar(0), kEmpty = Events::bar(1);
 const Region kOperand = shared(0, 0x2000, 32), kScale = tensor(0, 256, 4), kD = tensor(0, 0, 128);
-
-}  // namespace
 
 TEST_CASE("Reading an accumulator: commit, wait and fence", "[race]") {
   const auto run = [](bool commit, Order wait, bool fence) {

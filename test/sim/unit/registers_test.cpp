@@ -8,11 +8,9 @@ namespace registers_test {
 using namespace sim_test;
 using sim::FaultKind;
 
-namespace {
-
 // The first `releasing` warps execute .dec, the others .inc, and everybody writes its thread number.
-void run(const std::string& dec, const std::string& inc, uint32_t releasing, uint32_t threads,
-         const std::string& directives) {
+static void run(const std::string& dec, const std::string& inc, uint32_t releasing, uint32_t threads,
+                const std::string& directives) {
   Machine machine;
   uint32_t* out = machine.make<uint32_t>(threads);
   machine.run(kernel_text(".param .u64 out",
@@ -31,10 +29,12 @@ void run(const std::string& dec, const std::string& inc, uint32_t releasing, uin
   for (uint32_t i = 0; i < threads; ++i) REQUIRE(result[i] == i);
 }
 
-std::string less(int count) { return "setmaxnreg.dec.sync.aligned.u32 " + std::to_string(count) + ";"; }
-std::string more(int count) { return "setmaxnreg.inc.sync.aligned.u32 " + std::to_string(count) + ";"; }
-
-}  // namespace
+static std::string less(int count) {
+  return "setmaxnreg.dec.sync.aligned.u32 " + std::to_string(count) + ";";
+}
+static std::string more(int count) {
+  return "setmaxnreg.inc.sync.aligned.u32 " + std::to_string(count) + ";";
+}
 
 TEST_CASE("setmaxnreg: registers at launch follow from the kernel's directives", "[setmaxnreg]") {
   struct Case {

@@ -10,9 +10,7 @@
 
 namespace report_test {
 
-namespace {
-
-sim::Report full() {
+static sim::Report full() {
   sim::Report report;
   report.rule = "race-async-write-read";
   report.severity = 'S';
@@ -34,8 +32,6 @@ sim::Report full() {
   report.seen = {{"late", 17, 3}};
   return report;
 }
-
-}  // namespace
 
 TEST_CASE(
     "a report names both sites, the bytes, the barrier, what is missing, the rule and how to see it again",
@@ -184,9 +180,9 @@ TEST_CASE("copies of one source line that unrolling made are one finding", "[rep
 TEST_CASE("every rule cites its sources in one style", "[report]") {
   const std::regex style(
       R"((PTX ISA [0-9]+(\.[0-9]+)* [a-zA-Z][^;:]*|CUDA C\+\+ Programming Guide, [^;:]+|tool: [^;:]+))");
-  for (const sim::Rule* rule : sim::all_rules()) {
-    std::istringstream sources(std::string(rule->section) + ";");
-    INFO(rule->id << ": " << rule->section);
+  for (const sim::Rule& rule : sim::kAllRules) {
+    std::istringstream sources(std::string(rule.section) + ";");
+    INFO(rule.id << ": " << rule.section);
     for (std::string source; std::getline(sources >> std::ws, source, ';');)
       CHECK(std::regex_match(source, style));
   }

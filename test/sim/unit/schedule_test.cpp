@@ -11,8 +11,6 @@ using namespace sim_test;
 using sim::Agent;
 using sim::FaultKind;
 
-namespace {
-
 // Passes every question on and writes down the answers.
 class Recorder : public sim::Policy {
  public:
@@ -63,7 +61,7 @@ class Recorder : public sim::Policy {
 };
 
 // Ranks 0 and 1 exchange their buffers by st.async, and everybody reports a word of the peer's.
-std::string exchange() {
+static std::string exchange() {
   return std::string(kInit) + R"(
     xor.b32 %r7, %r4, 1; shl.b32 %r50, %r1, 2; add.u32 %r50, %r50, %r3;
     mapa.shared::cluster.u32 %r8, %r50, %r7; mapa.shared::cluster.u32 %r9, %r2, %r7;
@@ -73,19 +71,17 @@ std::string exchange() {
          kWait + kReport + kLeave;
 }
 
-Words exchanged() {
+static Words exchanged() {
   Words out;
   for (uint32_t i = 0; i < 128; ++i) out.push_back(1000 * (i / 64 ^ 1) + i % 64);
   return out;
 }
 
-std::vector<std::string> mode_names() {
+static std::vector<std::string> mode_names() {
   std::vector<std::string> out;
   for (const sim::Mode& mode : sim::modes()) out.push_back(mode.name);
   return out;
 }
-
-}  // namespace
 
 TEST_CASE("schedules: a program that waits as it should gives one result under every mode and seed",
           "[schedule]") {
@@ -159,11 +155,9 @@ TEST_CASE("schedules: a warp that polls memory ends under every mode, whoever se
   }
 }
 
-namespace {
-
 // Thread 0 stores the word 1 to `in`, overwrites its source with 2 where @OVERWRITE stands, and reports what
 // it reads back where @LOOK stands.
-uint32_t stored(const std::string& rest, const std::string& mode) {
+static uint32_t stored(const std::string& rest, const std::string& mode) {
   const std::string body = R"(
     mov.u32 %r51, 1; st.shared.u32 [%r3], %r51; st.shared.u32 [%r3+4], %r51; st.shared.u32 [%r3+8], %r51;
     st.shared.u32 [%r3+12], %r51;
@@ -181,8 +175,6 @@ uint32_t stored(const std::string& rest, const std::string& mode) {
 
 const std::string kOverwrite = "st.shared.u32 [%r3], %r52;\n";
 const std::string kLook = "ld.global.u32 %r53, [%rd9];\n";
-
-}  // namespace
 
 TEST_CASE("late: a store takes the bytes its source holds when it is read, not when it was issued",
           "[schedule]") {
@@ -216,8 +208,6 @@ TEST_CASE("late: a load takes the global bytes of the moment it reads them", "[s
   CHECK(result("late") == 2);
 }
 
-namespace {
-
 // Copies land in `count` pieces, the last of those left first or the first one; after each piece warps run
 // until they cannot.
 class OnePiece : public sim::Policy {
@@ -250,8 +240,6 @@ struct Landings : sim::Observer {
     }));
   }
 };
-
-}  // namespace
 
 TEST_CASE("tear: each piece of a copy lands by itself, and its bytes are counted with it", "[schedule]") {
   // Four pieces of 32 bytes. The second thread waits for a phase of 32 bytes, then reads one word.

@@ -12,6 +12,7 @@
 
 #include "sim/parse/module.h"
 #include "sim/shim/shim.h"
+#include "sim/unit/host_work.hpp"
 #include "support/catch.hpp"
 #include "support/device_memory.h"
 
@@ -40,12 +41,18 @@ __global__ void cluster_ranks(unsigned* out) {
 }
 
 struct CapturedStream {
-  CapturedStream() {
-    REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
-    REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
+  CapturedStream() { REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess); }
+  Stream stream;
+};
+
+// Memory of every kind.
+struct Pointers {
+  Pointers() {
+    REQUIRE(cudaMallocHost(&pinned, 64) == cudaSuccess);
+    REQUIRE(cudaMallocManaged(&managed, 64) == cudaSuccess);
   }
-  ~CapturedStream() { cudaStreamDestroy(stream); }
-  cudaStream_t stream = nullptr;
+  DeviceArray<int> device{4};
+  int local = 0, *pinned = nullptr, *managed = nullptr;
 };
 
 int set_offset(int offset) {
@@ -227,11 +234,8 @@ TEST_CASE("forked streams must join the capture they left", "[shim]") {
   DeviceArray<int> out(8);
   out.fill(0);
   CapturedStream origin;
-  cudaStream_t side = nullptr;
-  cudaEvent_t fork = nullptr, join = nullptr;
-  REQUIRE(cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking) == cudaSuccess);
-  REQUIRE(cudaEventCreateWithFlags(&fork, cudaEventDisableTiming) == cudaSuccess);
-  REQUIRE(cudaEventCreateWithFlags(&join, cudaEventDisableTiming) == cudaSuccess);
+  const Stream side;
+  const Event fork, join;
   REQUIRE(cudaEventRecord(fork, origin.stream) == cudaSuccess);
   REQUIRE(cudaStreamWaitEvent(side, fork, 0) == cudaSuccess);
   store_at<<<1, 1, 0, side>>>(out.data(), 5);
@@ -249,9 +253,6 @@ TEST_CASE("forked streams must join the capture they left", "[shim]") {
   CHECK(status == cudaStreamCaptureStatusNone);
   CHECK(out.host()[5] == 0);
   if (graph) cudaGraphDestroy(graph);
-  cudaEventDestroy(fork);
-  cudaEventDestroy(join);
-  cudaStreamDestroy(side);
   cudaGetLastError();
 }
 
@@ -271,13 +272,11 @@ TEST_CASE("calls that may synchronise are refused during a capture and spoil it"
 
 TEST_CASE("legacy-stream work beside a captured blocking stream is an implicit dependency", "[shim]") {
   DeviceArray<int> out(4);
-  cudaStream_t stream = nullptr;
-  REQUIRE(cudaStreamCreate(&stream) == cudaSuccess);
+  const Stream stream(cudaStreamDefault);
   REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed) == cudaSuccess);
   CHECK(cudaMemsetAsync(out.data(), 0, 16, nullptr) == cudaErrorStreamCaptureImplicit);
   cudaGraph_t graph = nullptr;
   CHECK(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureInvalidated);
-  cudaStreamDestroy(stream);
   cudaGetLastError();
 }
 
@@ -325,12 +324,8 @@ TEST_CASE("bytes nobody wrote reach the host as no plausible value and poison th
 }
 
 TEST_CASE("pointers are classified", "[shim]") {
-  DeviceArray<int> device(4);
-  int local = 0;
-  int* pinned = nullptr;
-  int* managed = nullptr;
-  REQUIRE(cudaMallocHost(&pinned, 64) == cudaSuccess);
-  REQUIRE(cudaMallocManaged(&managed, 64) == cudaSuccess);
+  Pointers all;
+  auto& [device, local, pinned, managed] = all;
   const auto type = [](const void* pointer) {
     cudaPointerAttributes attributes;
     REQUIRE(cudaPointerGetAttributes(&attributes, pointer) == cudaSuccess);
@@ -350,12 +345,8 @@ TEST_CASE("pointers are classified", "[shim]") {
 
 // The numbers are those of an H200.
 TEST_CASE("the driver says of an address whose it is, and of which allocation", "[shim]") {
-  DeviceArray<int> device(4);
-  int local = 0;
-  int* pinned = nullptr;
-  int* managed = nullptr;
-  REQUIRE(cudaMallocHost(&pinned, 64) == cudaSuccess);
-  REQUIRE(cudaMallocManaged(&managed, 64) == cudaSuccess);
+  Pointers all;
+  auto& [device, local, pinned, managed] = all;
   const auto check = [](const void* address, unsigned type, unsigned managed_or_not, const void* start,
                         size_t size) {
     unsigned memory_type = 9, is_managed = 9;

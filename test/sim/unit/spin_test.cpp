@@ -9,13 +9,11 @@ namespace spin_test {
 using namespace sim_test;
 using sim::FaultKind;
 
-namespace {
-
 constexpr uint64_t kFew = 1 << 16;
 
 // Runs the body with a word of device memory that is zero, or with one of the host.
-sim::Fault impatient(const std::string& body, uint64_t patience = kFew, bool of_host = false,
-                     uint32_t threads = 1) {
+static sim::Fault impatient(const std::string& body, uint64_t patience = kFew, bool of_host = false,
+                            uint32_t threads = 1) {
   Machine machine;
   std::vector<uint32_t> word(64);
   uint32_t* out = of_host ? word.data() : machine.make(word);
@@ -37,8 +35,6 @@ const char* const kPoll = R"(
     ld.volatile.global.u32 %r3, [%rd9]; setp.eq.u32 %p2, %r3, 0;
     @%p2 bra SPIN;
     ret;)";
-
-}  // namespace
 
 TEST_CASE("spin: a long loop in registers runs to its end", "[spin]") {
   CHECK(run_lanes(kCount, 1)[0] == 6000000);

@@ -20,9 +20,9 @@ def text(*globs, without=None):
 
 
 def orphans():
-    tables = text('test/sim/check/*_rules.cpp')
+    tables = text('test/sim/check/rules.cpp')
     rules = re.findall(r'^    \{"([a-z0-9-]+)",', tables, re.MULTILINE)
-    code = text('test/sim/check/*.cpp', 'test/sim/judge/*.cpp', 'test/sim/exec/*.cpp', without='_rules.cpp')
+    code = text('test/sim/check/*.cpp', 'test/sim/judge/*.cpp', 'test/sim/exec/*.cpp', without='rules.cpp')
     tests = text('test/sim/unit/*', 'test/sim/defects/*', without='.py')
     for rule in rules:
         if f'"{rule}"' not in code:

@@ -7,8 +7,6 @@
 
 namespace target_test {
 
-namespace {
-
 constexpr const char* kTargets[] = {"sm_90",   "sm_90a", "sm_100",  "sm_100f",
                                     "sm_100a", "sm_103", "sm_103f", "sm_103a"};
 
@@ -86,7 +84,7 @@ constexpr Line kLines[] = {
     {"fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;", kAll},
 };
 
-sim::ptx::Statement statement_of(const std::string& text) {
+static sim::ptx::Statement statement_of(const std::string& text) {
   return sim::ptx::parse(
              ".version 9.0\n.target sm_100a\n.address_size 64\n.entry k() {\n"
              ".reg .pred p; .reg .b32 r1,r2,r3,r4,r5; .reg .b64 d1,d2,d3,d4; .reg .b16 h1,h2;\n"
@@ -95,8 +93,6 @@ sim::ptx::Statement statement_of(const std::string& text) {
       .functions[0]
       .body.at(0);
 }
-
-}  // namespace
 
 TEST_CASE("a target holds the instructions that the assembler accepts for it, and no others", "[target]") {
   for (const Line& line : kLines) {

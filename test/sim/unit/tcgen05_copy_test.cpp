@@ -13,23 +13,19 @@ namespace tcgen05_copy_test {
 
 using sim_test::fault_of;
 
-namespace {
-
 using sim::FaultKind;
 using sim::LdShape;
 
 constexpr uint64_t kSw128 = 0x4000404000000000;      // SBO 1024, bit 46, 128-byte swizzle
 constexpr uint64_t kScaleDesc = 0x0000400800000000;  // SBO 128, bit 46, no swizzle
 constexpr uint32_t kSource = 0x4000;
-uint64_t at(uint64_t desc, uint32_t address) { return desc | address >> 4; }
+static uint64_t at(uint64_t desc, uint32_t address) { return desc | address >> 4; }
 
 struct Cta {
   sim::Bytes smem{232448, "shared memory"};
   sim::Tmem tmem;
   sim::CtaMemory memory() { return {&smem, &tmem}; }
 };
-
-}  // namespace
 
 TEST_CASE("tcgen05 copies: cp puts every row on its lanes", "[tcgen05]") {
   struct Case {

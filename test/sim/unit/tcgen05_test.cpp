@@ -16,12 +16,10 @@ namespace tcgen05_test {
 using namespace sim_test;
 using sim::FaultKind;
 
-namespace {
-
 constexpr std::array<float, 8> kE2m1 = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
 
-std::vector<float> run(const Shape& shape, const std::string& wait, const std::string& release,
-                       sim::Policy* policy = nullptr) {
+static std::vector<float> run(const Shape& shape, const std::string& wait, const std::string& release,
+                              sim::Policy* policy = nullptr) {
   Machine machine;
   const uint32_t ctas = shape.group[0] == '2' ? 2 : 1;
   float* out = machine.make<float>(size_t(128) * ctas * size_t(shape.columns));
@@ -31,7 +29,7 @@ std::vector<float> run(const Shape& shape, const std::string& wait, const std::s
   return machine.fetch(out, size_t(128) * ctas * size_t(shape.columns));
 }
 
-void check_product(const Shape& shape, const std::vector<float>& d) {
+static void check_product(const Shape& shape, const std::vector<float>& d) {
   const int n_per_cta = 8;
   for (size_t i = 0; i < d.size(); ++i) {
     const int m = int(i) / shape.columns, n = int(i) % shape.columns;
@@ -43,8 +41,6 @@ void check_product(const Shape& shape, const std::vector<float>& d) {
     }
   }
 }
-
-}  // namespace
 
 TEST_CASE("one CTA multiplies block-scaled tiles and reads the accumulators of its lanes", "[tcgen05]") {
   check_product(kSingle, run(kSingle, kWaitForMma, kFree));

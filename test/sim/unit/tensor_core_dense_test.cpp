@@ -14,8 +14,6 @@ namespace tensor_core_dense_test {
 
 using namespace tensor_core_test;
 
-namespace {
-
 using sim::MmaKind;
 using sim::MmaOp;
 
@@ -27,9 +25,9 @@ struct Layout16 {
   std::function<uint32_t(int row, int k)> address;  // of the element, from a 1024-aligned base
 };
 
-uint32_t xored(uint32_t linear, uint32_t mask) { return linear ^ ((linear >> 7 & mask) << 4); }
+static uint32_t xored(uint32_t linear, uint32_t mask) { return linear ^ ((linear >> 7 & mask) << 4); }
 
-const std::vector<Layout16>& layouts16() {
+static const std::vector<Layout16>& layouts16() {
   constexpr uint64_t kVersion = uint64_t{1} << 46;
   const auto desc = [](uint64_t leading, uint64_t stride, uint64_t mode) {
     return kVersion | leading / 16 << 16 | stride / 16 << 32 | mode << 61;
@@ -55,9 +53,9 @@ const std::vector<Layout16>& layouts16() {
   return layouts;
 }
 
-int value16(int row, int k, int salt) { return (row * 7 + k * 5 + row * k + salt) % 9 - 4; }
+static int value16(int row, int k, int salt) { return (row * 7 + k * 5 + row * k + salt) % 9 - 4; }
 
-void store16(Cta& cta, uint32_t base, const Layout16& layout, int first_row, int rows, int salt) {
+static void store16(Cta& cta, uint32_t base, const Layout16& layout, int first_row, int rows, int salt) {
   for (int r = 0; r < rows; ++r)
     for (int k = 0; k < 16; ++k)
       cta.half(
@@ -65,13 +63,13 @@ void store16(Cta& cta, uint32_t base, const Layout16& layout, int first_row, int
           sim::f32_to_f16(static_cast<float>(value16(first_row + r, k, salt)), sim::Round::kNearestEven));
 }
 
-int product16(int row, int col) {
+static int product16(int row, int col) {
   int sum = 0;
   for (int k = 0; k < 16; ++k) sum += value16(row, k, 1) * value16(col, k, 2);
   return sum;
 }
 
-MmaOp f16_op(int m, int n, int cta_group, const Layout16& a, const Layout16& b) {
+static MmaOp f16_op(int m, int n, int cta_group, const Layout16& a, const Layout16& b) {
   MmaOp op{};
   op.kind = MmaKind::kF16;
   op.cta_group = cta_group;
@@ -81,8 +79,6 @@ MmaOp f16_op(int m, int n, int cta_group, const Layout16& a, const Layout16& b) 
              static_cast<uint32_t>(a.mn_major) << 15 | static_cast<uint32_t>(b.mn_major) << 16;
   return op;
 }
-
-}  // namespace
 
 TEST_CASE("tensor core: f16 operands in every layout, one CTA, accumulating", "[tensor]") {
   for (const Layout16& layout : layouts16()) {

@@ -23,10 +23,7 @@ using sim_test::fault_of;
 
 namespace {
 
-using sim::FaultKind;
-using sim::MmaKind;
-using sim::MmaOp;
-using sim::ScaleBlock;
+using namespace sim;
 
 constexpr uint64_t kScaleDesc = 0x0000400800000000;
 // This is a block-scaled problem of one K = 256 slice: four MMAs. It has the rows of A and B as codes, and

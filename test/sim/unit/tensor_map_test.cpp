@@ -13,8 +13,6 @@ namespace tensor_map_test {
 
 using sim_test::fault_of;
 
-namespace {
-
 enum : uint32_t {
   kUint8 = 0,
   kUint16 = 1,
@@ -46,7 +44,7 @@ struct Encoded {
   std::string why;
 };
 
-Encoded encode(const Arguments& a) {
+static Encoded encode(const Arguments& a) {
   Encoded e{};
   e.result = sim::encode_tiled(e.bytes, a.type, a.rank, reinterpret_cast<void*>(a.base), a.dims.data(),
                                a.strides.data(), a.box.data(), a.element_strides.data(), a.interleave,
@@ -54,7 +52,7 @@ Encoded encode(const Arguments& a) {
   return e;
 }
 
-void check_rejected(const std::string& text, const std::function<void(Arguments&)>& change) {
+static void check_rejected(const std::string& text, const std::function<void(Arguments&)>& change) {
   Arguments a;
   REQUIRE(encode(a).result == 0);
   change(a);
@@ -65,7 +63,7 @@ void check_rejected(const std::string& text, const std::function<void(Arguments&
   CHECK(e.why.find(text) != std::string::npos);
 }
 
-sim::TensorMap map_of(const Arguments& a) {
+static sim::TensorMap map_of(const Arguments& a) {
   const Encoded e = encode(a);
   INFO(e.why);
   REQUIRE(e.result == 0);
@@ -76,8 +74,8 @@ sim::TensorMap map_of(const Arguments& a) {
 using Image = std::map<uint32_t, int64_t>;
 constexpr int64_t kFilled = -1;
 
-Image image_of_pieces(const sim::TensorMap& map, const std::array<int32_t, 5>& at, uint32_t smem,
-                      sim::Transfer transfer = sim::Transfer::kLoad) {
+static Image image_of_pieces(const sim::TensorMap& map, const std::array<int32_t, 5>& at, uint32_t smem,
+                             sim::Transfer transfer = sim::Transfer::kLoad) {
   std::vector<sim::BoxPiece> pieces(3);  // leftovers of a previous call must not survive
   sim::box_pieces(map, at, smem, transfer, pieces);
   Image image;
@@ -97,7 +95,8 @@ Image image_of_pieces(const sim::TensorMap& map, const std::array<int32_t, 5>& a
 
 // The definition takes element (i0, i1, ...) of the box, dense with i0 fastest, byte by byte, then the XOR of
 // the swizzle.
-Image image_by_definition(const Arguments& a, const std::array<int32_t, 5>& at, uint32_t smem, int bits) {
+static Image image_by_definition(const Arguments& a, const std::array<int32_t, 5>& at, uint32_t smem,
+                                 int bits) {
   const uint32_t mask = a.swizzle == 3 ? 7 : a.swizzle == 2 ? 3 : a.swizzle == 1 ? 1 : 0;
   std::vector<uint32_t> count = a.box;
   for (uint32_t i = 1; i < a.rank; ++i)
@@ -126,8 +125,6 @@ Image image_by_definition(const Arguments& a, const std::array<int32_t, 5>& at, 
   }
   return image;
 }
-
-}  // namespace
 
 TEST_CASE("tensor map: every documented rule of the encoder rejects its violation by name", "[tensor]") {
   check_rejected("tensorDataType", [](Arguments& a) { a.type = 16; });

@@ -8,14 +8,12 @@ namespace tensormap_ops_test {
 using namespace sim_test;
 using sim::FaultKind;
 
-namespace {
-
 constexpr uint32_t kMapWord = 704;  // of the allocation: where the kernel keeps its map, behind the tensor
 
 // Warp 0 copies the map of the parameters to shared memory, 1024 bytes behind the box, has `change` done to
 // it there by thread 0, and copies it to global memory. %r30 is that place in shared memory, %rd20 that in
 // global memory.
-std::string through_shared(const std::string& change, const std::string& size = "128") {
+static std::string through_shared(const std::string& change, const std::string& size = "128") {
   return kInit + std::string(R"(
     add.u32 %r30, %r3, 1024; add.s64 %rd20, %rd9, 2816;
     setp.ge.u32 %p5, %r1, 32;
@@ -40,8 +38,8 @@ const char* const kLoad = R"(
       [%r3], [%rd20, {%r20, %r21}], [%r2];
 )";
 
-Words loaded(const std::string& change, const std::string& mode, sim::Observer* observer = nullptr,
-             const std::string& size = "128") {
+static Words loaded(const std::string& change, const std::string& mode, sim::Observer* observer = nullptr,
+                    const std::string& size = "128") {
   Machine machine;
   Words words = counting(kMapWord + 32, 1);
   uint32_t* in = machine.make(words);
@@ -51,11 +49,9 @@ Words loaded(const std::string& change, const std::string& mode, sim::Observer* 
   return run(machine, in, c);
 }
 
-FaultKind fault(const std::string& change, const std::string& size = "128") {
+static FaultKind fault(const std::string& change, const std::string& size = "128") {
   return fault_of([&] { loaded(change, "default", nullptr, size); }).kind();
 }
-
-}  // namespace
 
 TEST_CASE("a load goes by the map that the kernel has changed", "[tensor]") {
   const std::string mode = GENERATE("default", "late", "tear", "random");

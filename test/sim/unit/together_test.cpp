@@ -16,8 +16,6 @@ namespace together_test {
 using namespace sim_test;
 using sim::FaultKind;
 
-namespace {
-
 // Grids take turns of one instruction.
 class InTurns : public sim::DefaultPolicy {
  public:
@@ -77,13 +75,13 @@ class Group {
 };
 
 // Waits until the word at %rd1 is what it says, and then stores the next number there.
-std::string answer(const std::string& label, uint32_t awaited) {
+static std::string answer(const std::string& label, uint32_t awaited) {
   return "\n" + label + ": ld.volatile.global.u32 %r1, [%rd1]; setp.ne.u32 %p1, %r1, " +
          std::to_string(awaited) + ";\n@%p1 bra " + label + ";\nmov.u32 %r2, " + std::to_string(awaited + 1) +
          "; st.volatile.global.u32 [%rd1], %r2;\n";
 }
 
-std::string store(const char* address, uint32_t value) {
+static std::string store(const char* address, uint32_t value) {
   return "mov.u32 %r3, " + std::to_string(value) + "; st.volatile.global.u32 [" + address + "], %r3;\n";
 }
 
@@ -96,8 +94,6 @@ const std::string kDelay = R"(
 )";
 const std::string kLaunch = "griddepcontrol.launch_dependents;\n", kWait = "griddepcontrol.wait;\n";
 const std::string kCopy = "ld.volatile.global.u32 %r5, [%rd1]; st.volatile.global.u32 [%rd2], %r5;\n";
-
-}  // namespace
 
 TEST_CASE("together: two grids that answer each other come to their ends", "[together]") {
   Group group;

@@ -12,8 +12,6 @@ namespace tolerance_test {
 using namespace sim_test;
 using sim::FaultKind;
 
-namespace {
-
 struct Remarks : sim::Observer {
   std::vector<std::string> rules, outlives;
   void remark(const sim::Remark& e) override { rules.push_back(e.rule); }
@@ -27,8 +25,8 @@ struct Watched {
   Remarks seen;
   std::vector<uint32_t> result;
 };
-Watched watch(const std::string& body, uint32_t threads = 32, bool go_on = false,
-              const std::string& directives = "", const std::string& before = kBulkShared) {
+static Watched watch(const std::string& body, uint32_t threads = 32, bool go_on = false,
+                     const std::string& directives = "", const std::string& before = kBulkShared) {
   Watched out;
   Machine machine;
   uint32_t* memory = machine.make(std::vector<uint32_t>(threads));
@@ -41,12 +39,10 @@ Watched watch(const std::string& body, uint32_t threads = 32, bool go_on = false
   return out;
 }
 
-bool has(const std::vector<std::string>& all, const std::string& text) {
+static bool has(const std::vector<std::string>& all, const std::string& text) {
   return std::any_of(all.begin(), all.end(),
                      [&](const std::string& one) { return one.find(text) != std::string::npos; });
 }
-
-}  // namespace
 
 TEST_CASE("poison that is moved, computed with, shuffled or not selected is no fault", "[poison]") {
   const std::string body = GENERATE(std::string("mov.u32 %r3, %r2;"), "add.u32 %r3, %r2, 1;",

@@ -10,29 +10,29 @@ using sim::FaultKind;
 using sim_test::fault_of;
 using sim_test::says;
 
-namespace {
-
 constexpr const char* kFence = "wgmma.fence.sync.aligned;\n";
 constexpr const char* kCommit = "wgmma.commit_group.sync.aligned;\n";
 
-std::string wait(int groups) { return "wgmma.wait_group.sync.aligned " + std::to_string(groups) + ";\n"; }
+static std::string wait(int groups) {
+  return "wgmma.wait_group.sync.aligned " + std::to_string(groups) + ";\n";
+}
 
-Program small() {
+static Program small() {
   Program program;
   program.n = 16;
   return program;
 }
 
-std::string rs(const Program& p, uint32_t first = 0) { return p.mma(false, "%p1, 1, 1, 0", first); }
-std::string ss(const Program& p, uint32_t first = 0) { return p.mma(true, "%p1, 1, 1, 0, 0", first); }
+static std::string rs(const Program& p, uint32_t first = 0) { return p.mma(false, "%p1, 1, 1, 0", first); }
+static std::string ss(const Program& p, uint32_t first = 0) { return p.mma(true, "%p1, 1, 1, 0, 0", first); }
 
-sim::Fault fault_in(const Program& program, const std::string& mode = "default") {
+static sim::Fault fault_in(const Program& program, const std::string& mode = "default") {
   return fault_of([&] { run(Problem(program), mode); });
 }
 
 // True when the program ends in a fault of this kind that says all of `texts`.
-void refused(const Program& program, std::initializer_list<const char*> texts,
-             FaultKind kind = FaultKind::kProtocol) {
+static void refused(const Program& program, std::initializer_list<const char*> texts,
+                    FaultKind kind = FaultKind::kProtocol) {
   for (const char* mode : {"default", "early", "late"}) {
     const sim::Fault fault = fault_in(program, mode);
     CAPTURE(mode, fault.what());
@@ -41,15 +41,13 @@ void refused(const Program& program, std::initializer_list<const char*> texts,
   }
 }
 
-std::set<std::string> rules(const Program& program, const std::string& mode = "default") {
+static std::set<std::string> rules(const Program& program, const std::string& mode = "default") {
   Verdicts verdicts;
   run(Problem(program), mode, 1, &verdicts.both);
   return verdicts.rules;
 }
 
 using Rules = std::set<std::string>;
-
-}  // namespace
 
 TEST_CASE("wgmma: a register in flight is the tensor core's until wait_group", "[wgmma]") {
   Program program = small();

@@ -5,10 +5,9 @@
 #include "kernel/instance_name.h"
 
 namespace dualgemm {
-namespace {
 
 template <bool kGrouped>
-consteval Instance zeros() {
+static consteval Instance zeros() {
   using Traits = zeros::Zeros<kGrouped>;
   return {.name = kInstanceName<Traits>.text,
           .kernel = &zeros::zeros_kernel<Traits>,
@@ -17,8 +16,6 @@ consteval Instance zeros() {
           .smem_bytes = sizeof(zeros::SharedStorage<Traits>)};
 }
 constexpr Instance kZeros[] = {zeros<false>(), zeros<true>()};
-
-}  // namespace
 
 extern constinit const InstanceList sm90_zeros_plain = {kZeros, 2};
 extern constinit const InstanceList sm90_zeros_general = {nullptr, 0};

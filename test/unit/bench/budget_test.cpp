@@ -13,16 +13,14 @@
 
 namespace budget_test {
 
-namespace {
-
 struct Work {
   int64_t tiles = 0, bytes = 0, flops = 0;
 };
 
 // Returns what each SM has to do when clusters take the tiles in turns. A box counts in full, a step of 64
 // elements of K only where it exists, and a CTA of a pair does half of the operations.
-std::map<int64_t, Work> work_of(const bench::Shape& shape, const dualgemm::Instance& instance, int64_t sms,
-                                int64_t pairs) {
+static std::map<int64_t, Work> work_of(const bench::Shape& shape, const dualgemm::Instance& instance,
+                                       int64_t sms, int64_t pairs) {
   std::map<int64_t, Work> work;
   const dualgemm::TilePlan& c = instance.plan.tile;
   const int64_t cta_group = instance.plan.mma.cta_group;
@@ -51,8 +49,6 @@ std::map<int64_t, Work> work_of(const bench::Shape& shape, const dualgemm::Insta
         }
   return work;
 }
-
-}  // namespace
 
 TEST_CASE("the budget of a problem is what its busiest SM does", "[bench]") {
   std::map<std::string, int> seen;

@@ -18,13 +18,9 @@
 
 namespace calibrate_test {
 
-namespace {
-
 using bench::InstanceTime;
 using bench::Result;
-using dualgemm::Arch;
-using dualgemm::CostConstants;
-using dualgemm::Instance;
+using namespace dualgemm;
 using dualgemm_test::contains;
 using nlohmann::json;
 
@@ -49,14 +45,14 @@ const std::map<std::string, double CostConstants::*> kFitted = {
     {"meet", &CostConstants::meet},
     {"pass", &CostConstants::pass}};
 
-const dualgemm::CostRange& range_of(double CostConstants::*constant) {
+static const dualgemm::CostRange& range_of(double CostConstants::*constant) {
   return *std::find_if(kTable.ranges.begin(), kTable.ranges.end(),
                        [&](const dualgemm::CostRange& range) { return range.constant == constant; });
 }
 
 // Returns the constants in use, but for those that are fitted: `part` of the way up their ranges, where 0 and
 // 1 are the ends.
-CostConstants constants_at(double part) {
+static CostConstants constants_at(double part) {
   CostConstants constants = kTable.constants;
   for (const auto& [name, constant] : kFitted) {
     const dualgemm::CostRange& range = range_of(constant);
@@ -65,15 +61,15 @@ CostConstants constants_at(double part) {
   return constants;
 }
 
-InstanceTime time_of(int32_t id, double us) {
+static InstanceTime time_of(int32_t id, double us) {
   const double in_graph = us - kGraphSaves;
   return {id, {}, {us, us, us}, {in_graph, in_graph, in_graph}};
 }
-double us(const InstanceTime& time) { return time.stream.median_us; }
+static double us(const InstanceTime& time) { return time.stream.median_us; }
 
 // Returns what instances take for a shape by the model, the fastest first.
-std::vector<InstanceTime> modelled_times(const bench::Shape& shape, const CostConstants& constants,
-                                         const std::function<bool(const Instance&)>& taken) {
+static std::vector<InstanceTime> modelled_times(const bench::Shape& shape, const CostConstants& constants,
+                                                const std::function<bool(const Instance&)>& taken) {
   dualgemm::Shape modelled{shape.m, shape.n, shape.k};
   modelled.problems = shape.batch;
   modelled.c_type = dualgemm::CType::kFp16;
@@ -88,14 +84,14 @@ std::vector<InstanceTime> modelled_times(const bench::Shape& shape, const CostCo
   return times;
 }
 
-bool is_plain_fp16(const Instance& instance) {
+static bool is_plain_fp16(const Instance& instance) {
   return instance.plan.arch == Arch::kSm90 && instance.plan.packed_a() && !instance.epilogue.general &&
          instance.epilogue.output(dualgemm::CType::kFp16);
 }
 
 // Returns rows as a run with --every-instance on `make calibrate`'s shapes and one batch would have them, if
 // the model were right.
-std::vector<Result> modelled_results(const CostConstants& constants) {
+static std::vector<Result> modelled_results(const CostConstants& constants) {
   std::vector<bench::Shape> shapes;
   for (const bench::Suite& suite : bench::suites())
     if (suite.name == "hopper") shapes = suite.shapes;
@@ -106,7 +102,7 @@ std::vector<Result> modelled_results(const CostConstants& constants) {
   return results;
 }
 
-json report_of(const std::vector<Result>& results) {
+static json report_of(const std::vector<Result>& results) {
   const bench::Machine machine{"a GPU", kMachine.sms};
   json report = report_json({bench::Times::kMeasured, "0123abc", "fp16", "SWIGLU", 5, 16}, machine, {});
   report["date"] = "one day";
@@ -126,7 +122,7 @@ struct Calibration {
   std::vector<std::string> bad_choices;
 };
 
-Calibration calibrated(const std::vector<Result>& results) {
+static Calibration calibrated(const std::vector<Result>& results) {
   Calibration out{bench::calibration(report_of(results)), {}, {}, {}, {}};
   INFO(out.text);
   const auto distance = [&](const std::string& when) {
@@ -147,8 +143,6 @@ Calibration calibrated(const std::vector<Result>& results) {
   each(choice, [&](const std::smatch& x) { out.bad_choices.push_back(x[1]); });
   return out;
 }
-
-}  // namespace
 
 TEST_CASE("a fit to times of the model finds constants that give them", "[bench][calibrate]") {
   // The last step that the fit tries is 0.6 % of one constant. Each part of a modelled time is proportional

@@ -20,29 +20,25 @@
 
 namespace results_test {
 
-namespace {
-
-using bench::Result;
-using bench::Shape;
-using bench::Times;
+using namespace bench;
 using dualgemm_test::contains;
 using nlohmann::json;
 
-int widest(const std::string& text) {
+static int widest(const std::string& text) {
   int most = 0;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) most = std::max(most, static_cast<int>(line.size()));
   return most;
 }
 
-Result described(const Shape& shape) {
+static Result described(const Shape& shape) {
   Result result{shape};
   describe(&result, DUALGEMM_DTYPE_FP16, bench::described_b200());
   return result;
 }
 
 // The same as a GPU might give it, with a baseline, large numbers and long ones.
-Result timed(const Shape& shape, double us) {
+static Result timed(const Shape& shape, double us) {
   Result result = described(shape);
   result.input_sets = 50;
   result.verified = true;
@@ -56,8 +52,8 @@ Result timed(const Shape& shape, double us) {
   return result;
 }
 
-json report_of(const std::vector<Result>& results, Times times = Times::kMeasured,
-               const std::string& device = "a GPU") {
+static json report_of(const std::vector<Result>& results, Times times = Times::kMeasured,
+                      const std::string& device = "a GPU") {
   bench::Machine machine = bench::described_machine();
   machine.name = device;
   json report = report_json({times, "0123abc", "fp16", "SWIGLU", 20, 1000}, machine, {});
@@ -67,7 +63,7 @@ json report_of(const std::vector<Result>& results, Times times = Times::kMeasure
 }
 
 // Writes the report to a file, and reads it as --compare does.
-json read_back(const json& report) {
+static json read_back(const json& report) {
   const auto path = std::filesystem::temp_directory_path() / ("bench_report_" + std::to_string(getpid()));
   std::ofstream(path) << bench::report_text(report);
   try {
@@ -79,8 +75,6 @@ json read_back(const json& report) {
     throw;
   }
 }
-
-}  // namespace
 
 TEST_CASE("no table of any suite is wider than 100 columns", "[bench]") {
   std::vector<std::vector<Shape>> runs;

@@ -13,9 +13,7 @@
 
 namespace shapes_test {
 
-using bench::parse_shape;
-using bench::Shape;
-using bench::shape_text;
+using namespace bench;
 using dualgemm_test::contains;
 using Rows = std::vector<int32_t>;
 

@@ -6,14 +6,12 @@
 
 namespace shared_reciprocal_test {
 
-namespace {
-
 using namespace dualgemm_test;
 using dualgemm::TwoFloats;
 
 // Computes f(gate) * h(up) as the epilogue multiplies them.
 template <class M>
-TwoFloats swiglu_shared(TwoFloats gate, TwoFloats up) {
+static TwoFloats swiglu_shared(TwoFloats gate, TwoFloats up) {
   const bench::SharedReciprocal<M> activation{dualgemm::Params{}};
   const TwoFloats f = activation.gate(gate), h = activation.up(up);
   return {f.first * h.first, f.second * h.second};
@@ -22,7 +20,7 @@ TwoFloats swiglu_shared(TwoFloats gate, TwoFloats up) {
 // Bounds the same for one result of a pair with a shared reciprocal, over up = 1: 3u more, for the product of
 // the denominators, its reciprocal times one of them, and the product with up. The errors of that one
 // denominator cancel: it is in the reciprocal and multiplied with it. Gates below -43 count as -43.
-double shared_bound(double g) {
+static double shared_bound(double g) {
   if (g < -43) return 0x1p-56;
   return silu_bound(g) + 3 * kU * (1 + 1.0 / 64) * std::fabs(silu_double(g));
 }
@@ -30,7 +28,7 @@ double shared_bound(double g) {
 constexpr double kPartners[] = {-120, -43.5, -43, -42.5, -20, -1, 0, 0.25, 3, 43, 120};
 
 template <class M>
-void check_pairs() {
+static void check_pairs() {
   for (double g = -120; g <= 120; g += 1.0 / 64)
     for (double partner : kPartners) {
       const float gate = static_cast<float>(g), other = static_cast<float>(partner);
@@ -42,8 +40,6 @@ void check_pairs() {
       REQUIRE(std::fabs(second - silu_double(gate)) <= shared_bound(gate));
     }
 }
-
-}  // namespace
 
 TEST_CASE(
     "swiglu_shared is within its bound beside any other gate, for every admissible error of ex2 and rcp",

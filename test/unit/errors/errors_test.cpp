@@ -12,9 +12,7 @@
 #include "support/stub/cuda.h"
 #include "unit/host/arguments.h"
 
-using dualgemm_test::address;
-using dualgemm_test::stub_fail;
-using dualgemm_test::valid_args;
+using namespace dualgemm_test;
 
 namespace {
 

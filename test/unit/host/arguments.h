@@ -9,6 +9,13 @@
 
 namespace dualgemm_test {
 
+// Statuses that tables of rules name.
+inline constexpr auto kGood = DUALGEMM_STATUS_SUCCESS, kVersion = DUALGEMM_STATUS_VERSION_MISMATCH,
+                      kValue = DUALGEMM_STATUS_INVALID_VALUE, kShape = DUALGEMM_STATUS_INVALID_SHAPE,
+                      kNull = DUALGEMM_STATUS_NULL_POINTER, kStride = DUALGEMM_STATUS_INVALID_STRIDE,
+                      kMisaligned = DUALGEMM_STATUS_MISALIGNED, kAliasing = DUALGEMM_STATUS_ALIASING,
+                      kUnsupported = DUALGEMM_STATUS_NOT_SUPPORTED;
+
 template <typename T = void>
 T* address(uintptr_t value) {
   return reinterpret_cast<T*>(value);

@@ -26,8 +26,6 @@ namespace check_pointers_test {
 using dualgemm_test::DeviceArray;
 using dualgemm_test::Stream;
 
-namespace {
-
 constexpr int32_t kM = 256, kN = 128, kK = 512, kGroups = 3;
 constexpr size_t kWorkspace = 0x300;
 
@@ -39,7 +37,7 @@ struct Part {
 };
 
 template <auto kMember>
-void put(dualgemm_args_t& args, void* at) {
+static void put(dualgemm_args_t& args, void* at) {
   args.*kMember = static_cast<std::remove_reference_t<decltype(args.*kMember)>>(at);
 }
 
@@ -91,13 +89,13 @@ class Everything {
   std::vector<std::unique_ptr<DeviceArray<uint8_t>>> memory_;
 };
 
-std::string named(const Part& part, const void* at) {
+static std::string named(const Part& part, const void* at) {
   std::ostringstream text;
   text << part.name << "=" << at << ": ";
   return text.str();
 }
 
-void check_refused(const dualgemm_args_t& args, const std::string& text) {
+static void check_refused(const dualgemm_args_t& args, const std::string& text) {
   for (const bool launch : {false, true}) {
     INFO("expected: " << text);
     const dualgemm_status_t status =
@@ -109,7 +107,7 @@ void check_refused(const dualgemm_args_t& args, const std::string& text) {
   }
 }
 
-void check_accepted(const dualgemm_args_t& args) {
+static void check_accepted(const dualgemm_args_t& args) {
   const dualgemm_status_t status = dualgemm_can_implement(&args);
   INFO(dualgemm_last_error());
   CHECK(status == DUALGEMM_STATUS_SUCCESS);
@@ -119,8 +117,6 @@ void check_accepted(const dualgemm_args_t& args) {
 struct alignas(4096) Pages {
   std::array<uint8_t, kGroups * kM * kN * 2> bytes;
 };
-
-}  // namespace
 
 TEST_CASE("with CHECK_POINTERS every pointer is memory that the device sees", "[host][pointers]") {
   Everything launch;

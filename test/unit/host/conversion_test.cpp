@@ -17,15 +17,7 @@
 
 namespace conversion_test {
 
-using dualgemm_test::address;
-using dualgemm_test::check_pairs;
-using dualgemm_test::Part;
-using dualgemm_test::put;
-
-extern "C" {
-size_t c99_sf_args_size(void);
-size_t c99_quantize_args_size(void);
-}
+using namespace dualgemm_test;
 
 namespace {
 
@@ -101,26 +93,6 @@ void make_offsets(Args& args) {
 }
 
 }  // namespace
-
-TEST_CASE("conversions: fields stay where programs find them", "[host][conversion][abi]") {
-  CHECK(c99_sf_args_size() == sizeof(dualgemm_sf_args_t));
-  CHECK(sizeof(dualgemm_sf_args_t) == 80);
-  CHECK(offsetof(dualgemm_sf_args_t, rows) == 8);
-  CHECK(offsetof(dualgemm_sf_args_t, group_rows) == 32);
-  CHECK(offsetof(dualgemm_sf_args_t, pitch) == 56);
-  CHECK(offsetof(dualgemm_sf_args_t, batch_stride_dst) == 72);
-  CHECK(c99_quantize_args_size() == sizeof(dualgemm_quantize_args_t));
-  CHECK(sizeof(dualgemm_quantize_args_t) == 168);
-  CHECK(offsetof(dualgemm_quantize_args_t, rows) == 8);
-  CHECK(offsetof(dualgemm_quantize_args_t, x_dtype) == 28);
-  CHECK(offsetof(dualgemm_quantize_args_t, x) == 40);
-  CHECK(offsetof(dualgemm_quantize_args_t, ldx) == 64);
-  CHECK(offsetof(dualgemm_quantize_args_t, scale_mode) == 104);
-  CHECK(offsetof(dualgemm_quantize_args_t, global_scale_dev) == 112);
-  CHECK(offsetof(dualgemm_quantize_args_t, batch_stride_row_scale) == 144);
-  CHECK(offsetof(dualgemm_quantize_args_t, row_index) == 152);  // of 0.3.0; 0.2.0 has 152 bytes
-  CHECK(offsetof(dualgemm_quantize_args_t, x_rows) == 160);
-}
 
 TEST_CASE("conversions: defaults, and structures of other sizes", "[host][conversion][abi]") {
   struct {

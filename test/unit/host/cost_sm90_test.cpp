@@ -6,37 +6,16 @@
 #include <stdexcept>
 #include <string>
 
+#include "costs.h"
 #include "host/model/cost_model.h"
-#include "shapes.h"
 #include "support/catch.hpp"
 
 namespace cost_sm90_test {
 
-using dualgemm_test::kH100;
-using dualgemm_test::kShapes;
+using namespace dualgemm_test;
 using namespace dualgemm;
 
-namespace {
-
-// Calls check(instance, shape) for every instance and every shape of its kind.
-template <class Check>
-void for_all(const Check& check) {
-  for (const Instance& instance : instances(Arch::kSm90))
-    for (const Shape& shape : kShapes) {
-      if (shape.grouped != instance.plan.tile.grouped) continue;
-      INFO(instance.name << " for " << shape.problems << " x " << shape.m << " x " << shape.n << " x "
-                         << shape.k);
-      check(instance, shape);
-    }
-}
-
-double us(const Instance& instance, const Shape& shape, const Machine& machine = kH100) {
-  Cost cost;
-  REQUIRE(cost_of(instance, shape, machine, &cost));
-  return cost.total_us;
-}
-
-const Instance& named(const std::string& name) {
+static const Instance& named(const std::string& name) {
   for (const Instance& instance : instances(Arch::kSm90))
     if (instance.name == name) return instance;
   throw std::runtime_error("no instance " + name);
@@ -77,8 +56,6 @@ const Measured kMeasured[] = {
     {28672, 8192, 2048, "sm90m256n64k256x", 2399.1}, {28672, 8192, 4096, "sm90m256n64k256x", 4647.8}};
 // The gap between two launches on a stream, 1.76 us on an H200, is 0.73 us in a graph.
 constexpr double kGraphSaves = 1.03;
-
-}  // namespace
 
 TEST_CASE("9.0: the model agrees with times that were measured", "[host][cost_model]") {
   double squares = 0;
@@ -129,7 +106,7 @@ TEST_CASE("9.0: a machine that is limited has no more CTAs at once than SMs", "[
 
 TEST_CASE("9.0: an instance has no cost where it cannot run", "[host][cost_model]") {
   Cost cost;
-  for_all([&](const Instance& instance, Shape shape) {
+  for_all(Arch::kSm90, [&](const Instance& instance, Shape shape) {
     const bool split = instance.plan.tile.split_k > 1;
     const int32_t cluster = instance.plan.cluster_size();
     CHECK_FALSE(cost_of(instance, shape, {cluster - 1, 0, 0, true}, &cost));
@@ -151,29 +128,8 @@ TEST_CASE("9.0: an instance has no cost where it cannot run", "[host][cost_model
 
 TEST_CASE("9.0: more SMs are never predicted to take longer, and more work never less",
           "[host][cost_model]") {
-  for_all([](const Instance& instance, Shape shape) {
-    const double rounding = 1 + 1e-12;
-    Cost cost;
-    for (int32_t sms = 8; sms < 140; ++sms) {
-      INFO(sms << " SMs");
-      if (cost_of(instance, shape, {sms}, &cost))
-        CHECK(us(instance, shape, {sms + 1}) <= cost.total_us * rounding);
-    }
-    const auto at_most = [&](Shape less, Shape more) {
-      if (cost_of(instance, more, kH100, &cost)) CHECK(us(instance, less) <= cost.total_us * rounding);
-    };
-    Shape more = shape;
-    for (more.k = 32; more.k < 2048; more.k += 16) {
-      Shape less = more;
-      less.k -= 16;
-      at_most(less, more);
-    }
-    more = shape;
-    more.n *= 2;
-    at_most(shape, more);
-    more = shape;
-    more.problems *= 2;
-    at_most(shape, more);
+  for_all(Arch::kSm90, [](const Instance& instance, const Shape& shape) {
+    check_more_costs_more(instance, shape, 8, 140);
   });
 }
 
@@ -183,7 +139,7 @@ TEST_CASE("9.0: what is expanded, asked for or exchanged costs time", "[host][co
     constants.*constant *= factor;
     return constants;
   };
-  for_all([&](const Instance& instance, Shape shape) {
+  for_all(Arch::kSm90, [&](const Instance& instance, Shape shape) {
     Cost usual, other;
     if (!cost_of(instance, shape, kH100, &usual)) return;
     const auto cost = [&](double CostConstants::*constant, double factor) {

@@ -23,15 +23,9 @@
 #define HAVE_CUDA_FORMATS
 #endif
 
-using dualgemm::from_e2m1;
-using dualgemm::from_ue4m3;
-using dualgemm::quantize_block;
-using dualgemm::to_e2m1;
-using dualgemm::to_ue4m3;
+using namespace dualgemm;
 
-namespace {
-
-std::vector<std::string> lines_of(const std::string& name) {
+static std::vector<std::string> lines_of(const std::string& name) {
   std::ifstream file(FORMATS "/" + name);
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
@@ -41,35 +35,33 @@ std::vector<std::string> lines_of(const std::string& name) {
   return lines;
 }
 
-std::vector<uint8_t> octets(const std::string& hex) {
+static std::vector<uint8_t> octets(const std::string& hex) {
   std::vector<uint8_t> out;
   for (size_t i = 0; i < hex.size(); i += 2)
     out.push_back(static_cast<uint8_t>(std::stoul(hex.substr(i, 2), nullptr, 16)));
   return out;
 }
 
-float number(const std::string& hex) {
+static float number(const std::string& hex) {
   return std::bit_cast<float>(static_cast<uint32_t>(std::stoul(hex, nullptr, 16)));
 }
 
-std::vector<std::string> words(const std::string& line) {
+static std::vector<std::string> words(const std::string& line) {
   std::istringstream in(line);
   std::vector<std::string> out;
   for (std::string word; in >> word;) out.push_back(word);
   return out;
 }
 
-std::vector<float> numbers(const std::vector<std::string>& words, size_t first, size_t count) {
+static std::vector<float> numbers(const std::vector<std::string>& words, size_t first, size_t count) {
   std::vector<float> out;
   for (size_t i = first; i < first + count; ++i) out.push_back(number(words.at(i)));
   return out;
 }
 
-bool same(float x, float y) {
+static bool same(float x, float y) {
   return std::isnan(x) ? std::isnan(y) : std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y);
 }
-
-}  // namespace
 
 TEST_CASE("E2M1 and E4M3 are those of ml_dtypes: all codes, all middles and what lies beside them",
           "[host][formats]") {
@@ -137,16 +129,13 @@ TEST_CASE("imported blocks of GGUF have the numbers that the package gguf gives 
 }
 
 #ifdef HAVE_CUDA_FORMATS
-namespace {
 
-float half_value(__half_raw raw) { return static_cast<float>(ref::fp16_decode(raw.x)); }
+static float half_value(__half_raw raw) { return static_cast<float>(ref::fp16_decode(raw.x)); }
 
-uint8_t cuda_e2m1(float x) {
+static uint8_t cuda_e2m1(float x) {
   return static_cast<uint8_t>(__nv_cvt_float_to_fp4(x, __NV_E2M1, cudaRoundNearest));
 }
-uint8_t cuda_e4m3(float x) { return __nv_cvt_float_to_fp8(x, __NV_SATFINITE, __NV_E4M3); }
-
-}  // namespace
+static uint8_t cuda_e4m3(float x) { return __nv_cvt_float_to_fp8(x, __NV_SATFINITE, __NV_E4M3); }
 
 TEST_CASE("E2M1 and UE4M3 are those of cuda_fp4.h and cuda_fp8.h", "[host][formats]") {
   for (uint8_t code = 0; code < 16; ++code)

@@ -15,9 +15,7 @@
 
 namespace host_overlap_test {
 
-using dualgemm_test::address;
-
-namespace {
+using namespace dualgemm_test;
 
 // A tensor: how many bytes it takes from its first to its last.
 struct Part {
@@ -33,8 +31,8 @@ struct Function {
   std::function<dualgemm_status_t(const std::vector<uint8_t*>&)> call;
 };
 
-const float* floats(const uint8_t* at) { return reinterpret_cast<const float*>(at); }
-float* floats(uint8_t* at) { return reinterpret_cast<float*>(at); }
+static const float* floats(const uint8_t* at) { return reinterpret_cast<const float*>(at); }
+static float* floats(uint8_t* at) { return reinterpret_cast<float*>(at); }
 
 // All have gaps between their rows. Of x and of blocks none follows the last row; of q one does where it is
 // written. The addresses of floats are multiples of four in every test.
@@ -44,7 +42,7 @@ constexpr size_t kX = (2 * kLdx + kColumns) * sizeof(float), kCodes = 2 * kLdq /
                  kCodesWithGaps = kRows * kLdq / 2, kFactors = 512, kBlocks = 2 * kRowBytes + 36,
                  kPowers = 2 * kPitch + kColumns / 32;
 
-std::vector<Function> functions() {
+static std::vector<Function> functions() {
   std::vector<Function> all = {
       {"dualgemm_quantize_host",
        {{"x", kX, false}, {"q", kCodesWithGaps, true}, {"sf", kFactors, true}},
@@ -93,25 +91,25 @@ class Arena {
 };
 
 template <class Pointer>
-std::string named(const char* name, Pointer at) {
+static std::string named(const char* name, Pointer at) {
   std::ostringstream text;
   text << name << "=" << static_cast<const void*>(at);
   return text.str();
 }
 
-void check_refused(dualgemm_status_t status, const std::string& text) {
+static void check_refused(dualgemm_status_t status, const std::string& text) {
   CHECK(std::string(dualgemm_status_name(status)) == "DUALGEMM_STATUS_ALIASING");
   CHECK(std::string(dualgemm_last_error()) == text);
 }
 
-void check_accepted(dualgemm_status_t status) {
+static void check_accepted(dualgemm_status_t status) {
   INFO(dualgemm_last_error());
   CHECK(status == DUALGEMM_STATUS_SUCCESS);
 }
 
 // Puts `one`, which is written, into the middle and the other at distances from it that will just do, and
 // that will just not.
-void check_pair(const Function& function, size_t one, size_t two) {
+static void check_pair(const Function& function, size_t one, size_t two) {
   constexpr size_t kMiddle = size_t{1} << 15;
   const Part &written = function.parts[one], &other = function.parts[two];
   const bool of_floats = std::string(written.name) == "x" || std::string(other.name) == "x";
@@ -139,8 +137,6 @@ void check_pair(const Function& function, size_t one, size_t two) {
   call(kMiddle + written.bytes, true);
   call(kMiddle + written.bytes - nearer, false);
 }
-
-}  // namespace
 
 TEST_CASE("host functions: no output overlaps an input or another output", "[host][overlap]") {
   for (const Function& function : functions())
@@ -219,7 +215,6 @@ TEST_CASE("host functions: a matrix takes less than 2^48 bytes and ends within t
     CHECK(std::string(dualgemm_status_name(status)) == dualgemm_status_name(expected));
     CHECK(std::string(dualgemm_last_error()) == text);
   };
-  constexpr auto kStride = DUALGEMM_STATUS_INVALID_STRIDE, kValue = DUALGEMM_STATUS_INVALID_VALUE;
   const std::string far = "=140737488355328: 2 rows must take less than 2^48 bytes",
                     beyond = " bytes reach beyond the last address";
   check(dualgemm_quantize_host(floats(x), 2, 16, kFar, 1, q, 0, sf), kStride, "ldx" + far);

@@ -13,12 +13,10 @@
 
 namespace import_mxfp4_test {
 
-namespace {
-
 constexpr uint8_t kGuard = 0xAA;
 constexpr float kNoScale = -7;
 
-std::string text() { return dualgemm_last_error(); }
+static std::string text() { return dualgemm_last_error(); }
 
 // A matrix with rows at a distance, and what the import made of it.
 struct Case {
@@ -64,8 +62,6 @@ struct Case {
     return scale == kNoScale && std::all_of(sf.begin(), sf.end(), [](uint8_t b) { return b == kGuard; });
   }
 };
-
-}  // namespace
 
 TEST_CASE("MXFP4: every element is worth what it was, wherever 18 powers of two lie", "[host][import]") {
   dualgemm_test::Rng random(32);

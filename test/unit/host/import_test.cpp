@@ -11,13 +11,9 @@
 
 namespace import_test {
 
-namespace {
-
 constexpr uint8_t kGuard = 0xAA;
 
-std::string text() { return dualgemm_last_error(); }
-
-}  // namespace
+static std::string text() { return dualgemm_last_error(); }
 
 TEST_CASE("factors of gate and up in one buffer are split, whatever their order and rows", "[host][import]") {
   for (const auto order : {DUALGEMM_ROWS_STACKED, DUALGEMM_ROWS_INTERLEAVED})

@@ -9,56 +9,35 @@
 
 #include "arguments.h"
 #include "host/common/names.h"
-#include "host/launch/validate.h"
 #include "host/model/tiling.h"
 #include "kernel/instance.h"
+#include "rules.h"
 #include "support/catch.hpp"
 #include "support/rng.h"
 
 namespace limits_test {
 
-using dualgemm_test::address;
-using dualgemm_test::b200;
-using dualgemm_test::batch_args;
-using dualgemm_test::device_for;
-using dualgemm_test::forced;
-using dualgemm_test::h100;
-using dualgemm_test::masked_args;
-using dualgemm_test::offsets_args;
-using dualgemm_test::valid_args;
+using namespace dualgemm_test;
 using namespace dualgemm;
 
-namespace {
-
-Problem checked(const dualgemm_args_t& args) {
-  Problem problem;
-  const dualgemm_status_t status = validate(&args, &problem);
-  INFO(dualgemm_last_error());
-  REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
-  return problem;
-}
-
-const Instance& selected(const dualgemm_args_t& args, const dualgemm_device_t& device = b200()) {
-  int32_t id = 0;
-  const dualgemm_status_t status = dualgemm_select_instance(&args, &device, &id);
-  INFO(dualgemm_last_error());
-  REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
+static const Instance& selected(const dualgemm_args_t& args, const dualgemm_device_t& device = b200()) {
+  const int32_t id = selected_id(args, device);
   REQUIRE(id > 0);
   return instance(id - 1);
 }
 
-int64_t grid_of(const dualgemm_args_t& args, const Instance& instance,
-                const dualgemm_device_t& device = b200()) {
+static int64_t grid_of(const dualgemm_args_t& args, const Instance& instance,
+                       const dualgemm_device_t& device = b200()) {
   return grid_size(checked(args), instance.plan, machine_of(args, device));
 }
 
-std::vector<dualgemm_args_t> all_kinds() {
+static std::vector<dualgemm_args_t> all_kinds() {
   return {valid_args(), batch_args(), offsets_args(), masked_args()};
 }
 
 // Calls check for sizes from less than a tile to many waves; C is moved out of the way of everything else.
 template <class Check>
-void for_sizes(const dualgemm_args_t& kind, const Check& check) {
+static void for_sizes(const dualgemm_args_t& kind, const Check& check) {
   for (const int32_t m : {1, 40, 128, 300, 1000, 8192})
     for (const int32_t n : {8, 1000, 4096})
       for (const int32_t k : {256, 7168}) {
@@ -72,8 +51,6 @@ void for_sizes(const dualgemm_args_t& kind, const Check& check) {
         check(args);
       }
 }
-
-}  // namespace
 
 TEST_CASE("an automatic choice keeps max_sms", "[host][limits]") {
   const dualgemm_device_t device = GENERATE(b200(), h100());
@@ -108,12 +85,12 @@ TEST_CASE("an instance that is asked for keeps max_sms or is refused", "[host][l
         const bool can = max_sms >= cluster && (instance.plan.tile.split_k == 1 || all_tiles <= of_four * 4 ||
                                                 (cluster == 2 && all_tiles <= max_sms));
         INFO("max_sms=" << max_sms << ": " << instance.name);
-        int32_t selected_id = -1;
+        int32_t chosen = -1;
         const dualgemm_status_t status = dualgemm_can_implement_on(&args, &device);
-        CHECK(dualgemm_select_instance(&args, &device, &selected_id) == status);
+        CHECK(dualgemm_select_instance(&args, &device, &chosen) == status);
         if (status == DUALGEMM_STATUS_SUCCESS) {
           CHECK(grid_of(args, instance, device) <= max_sms);
-          CHECK(selected_id == id);
+          CHECK(chosen == id);
           ++accepted;
         } else {
           CHECK(status == DUALGEMM_STATUS_NOT_SUPPORTED);
@@ -334,10 +311,8 @@ TEST_CASE("BATCH_INVARIANT takes every instance that is asked for", "[host][limi
     const dualgemm_device_t device = device_for(instance);
     dualgemm_args_t args = forced(id, instance.plan.tile.grouped ? offsets_args() : valid_args());
     args.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
-    int32_t selected_id = 0;
     INFO(instance.name);
-    CHECK(dualgemm_select_instance(&args, &device, &selected_id) == DUALGEMM_STATUS_SUCCESS);
-    CHECK(selected_id == id);
+    CHECK(selected_id(args, device) == id);
     split += instance.plan.tile.split_k > 1;
   }
   CHECK(split > 0);

@@ -14,15 +14,7 @@
 
 namespace moe_rules_test {
 
-using dualgemm_test::address;
-using dualgemm_test::check_pairs;
-using dualgemm_test::put;
-
-extern "C" {
-size_t c99_moe_permute_args_size(void);
-size_t c99_moe_gather_args_size(void);
-size_t c99_moe_combine_args_size(void);
-}
+using namespace dualgemm_test;
 
 namespace {
 
@@ -113,32 +105,6 @@ dualgemm_status_t asked(const Args& args) {
 }
 
 }  // namespace
-
-TEST_CASE("moe: fields stay where programs find them", "[host][moe][abi]") {
-  CHECK(c99_moe_permute_args_size() == sizeof(Permute));
-  CHECK(sizeof(Permute) == 72);
-  CHECK(offsetof(Permute, tokens) == 8);
-  CHECK(offsetof(Permute, experts) == 16);
-  CHECK(offsetof(Permute, topk_ids) == 24);
-  CHECK(offsetof(Permute, group_rows) == 40);
-  CHECK(offsetof(Permute, row_weight) == 64);
-  CHECK(c99_moe_gather_args_size() == sizeof(Gather));
-  CHECK(sizeof(Gather) == 64);
-  CHECK(offsetof(Gather, rows) == 8);
-  CHECK(offsetof(Gather, k) == 12);
-  CHECK(offsetof(Gather, x_rows) == 16);
-  CHECK(offsetof(Gather, x_dtype) == 20);
-  CHECK(offsetof(Gather, row_index) == 24);
-  CHECK(offsetof(Gather, out) == 40);
-  CHECK(offsetof(Gather, ld_out) == 56);
-  CHECK(c99_moe_combine_args_size() == sizeof(Combine));
-  CHECK(sizeof(Combine) == 88);
-  CHECK(offsetof(Combine, n) == 16);
-  CHECK(offsetof(Combine, c_dtype) == 20);
-  CHECK(offsetof(Combine, token_row) == 32);
-  CHECK(offsetof(Combine, out) == 56);
-  CHECK(offsetof(Combine, ld_out) == 80);
-}
 
 TEST_CASE("moe: nothing is looked at where there is nothing to do", "[host][moe]") {
   Permute permute;

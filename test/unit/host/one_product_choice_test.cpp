@@ -22,17 +22,15 @@ using dualgemm_test::address;
 using dualgemm_test::kShapes;
 using namespace dualgemm;
 
-namespace {
-
 constexpr CType kATypes[] = {CType::kNvfp4, CType::kBf16, CType::kFp16};
 // No activation costs what ReLU does, of which nothing is a special function.
 constexpr ActivationKind kNone = ActivationKind::kReglu;
 
-Machine machine_for(Arch arch) { return {arch == Arch::kSm90 ? 132 : 148}; }
+static Machine machine_for(Arch arch) { return {arch == Arch::kSm90 ? 132 : 148}; }
 
 // Calls check(kind) for each architecture, type of A and type of C, plain and general.
 template <class Check>
-void for_each_kind(const Check& check) {
+static void for_each_kind(const Check& check) {
   for (const Architecture& architecture : kArchitectures)
     for (const CType a_type : kATypes)
       for (int32_t c_type = 0; c_type <= static_cast<int32_t>(CType::kFp8); ++c_type)
@@ -44,14 +42,14 @@ void for_each_kind(const Check& check) {
 
 // Shapes of models in use, and of their down projections, which have few columns and a long K.
 template <class LookAt>
-void for_each_shape(const LookAt& look_at) {
+static void for_each_shape(const LookAt& look_at) {
   bench::for_each_shape(look_at);
   for (const auto& [n, k] :
        {std::pair{2880, 2880}, {2048, 14336}, {4096, 14336}, {7168, 2048}, {7168, 18432}})
     for (const int32_t m : {1, 8, 24, 32, 64, 256, 768, 2048}) look_at(Shape{m, n, k});
 }
 
-double lowest_us(InstanceKind kind, Shape shape, const CostConstants* constants = nullptr) {
+static double lowest_us(InstanceKind kind, Shape shape, const CostConstants* constants = nullptr) {
   shape.c_type = kind.c_type;
   double lowest = std::numeric_limits<double>::infinity();
   for (const auto& [instance, index] : instances_of(kind, shape.grouped)) {
@@ -66,7 +64,7 @@ double lowest_us(InstanceKind kind, Shape shape, const CostConstants* constants 
 }
 
 // Arguments of one product of 256 x 4096 outputs, K = 7168.
-dualgemm_args_t linear_args(CType a_type = CType::kNvfp4, CType c_type = CType::kBf16) {
+static dualgemm_args_t linear_args(CType a_type = CType::kNvfp4, CType c_type = CType::kBf16) {
   dualgemm_args_t args = dualgemm_test::with_a(
       static_cast<int32_t>(a_type),
       dualgemm_test::with_output(static_cast<int32_t>(c_type), dualgemm_test::valid_args()));
@@ -77,29 +75,20 @@ dualgemm_args_t linear_args(CType a_type = CType::kNvfp4, CType c_type = CType::
   return args;
 }
 
-dualgemm_instance_info_t selected(const dualgemm_args_t& args, const dualgemm_device_t& device) {
-  int32_t id = 0;
-  const dualgemm_status_t status = dualgemm_select_instance(&args, &device, &id);
-  INFO(dualgemm_last_error());
-  REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
-  dualgemm_instance_info_t info;
-  dualgemm_instance_info_init(&info);
-  REQUIRE(dualgemm_instance_info(id, &info) == DUALGEMM_STATUS_SUCCESS);
-  return info;
+static dualgemm_instance_info_t selected(const dualgemm_args_t& args, const dualgemm_device_t& device) {
+  return dualgemm_test::info_of(dualgemm_test::selected_id(args, device));
 }
 
-const std::vector<dualgemm_device_t>& b200_and_h100() {
+static const std::vector<dualgemm_device_t>& b200_and_h100() {
   static const std::vector<dualgemm_device_t> both = {dualgemm_test::b200(), dualgemm_test::h100()};
   return both;
 }
 
 // The types of A that launches on a device may have.
-std::vector<CType> types_of_a(const dualgemm_device_t& device) {
+static std::vector<CType> types_of_a(const dualgemm_device_t& device) {
   if (device.cc_major != 9) return {CType::kNvfp4};
   return {std::begin(kATypes), std::end(kATypes)};
 }
-
-}  // namespace
 
 // Of the same tile that holds strictly (the next test). But tiles of one product have twice the columns, and
 // its table has no narrower ones: where N is small, or with an A of 16 bits, whose table has fewer, the best
@@ -288,8 +277,7 @@ TEST_CASE("what one product asks of its epilogue counts in the choice", "[host][
         plain.activation = kNone;
         Shape shape = plain;
         request.of(shape);
-        int32_t id = 0;
-        REQUIRE(dualgemm_select_instance(&args, &b200_and_h100()[0], &id) == DUALGEMM_STATUS_SUCCESS);
+        const int32_t id = dualgemm_test::selected_id(args);
         INFO(m << " x " << n << " x " << k);
         CHECK(id - 1 == select_instance(kind, shape, machine_for(Arch::kSm100)));
         others += id - 1 != select_instance(kind, plain, machine_for(Arch::kSm100));

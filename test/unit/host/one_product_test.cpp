@@ -16,42 +16,37 @@ namespace one_product_test {
 
 using namespace dualgemm_test;
 
-namespace {
-
-dualgemm_args_t one_product(dualgemm_args_t args = valid_args()) {
+static dualgemm_args_t one_product(dualgemm_args_t args = valid_args()) {
   args.products = 1;
   args.b2 = args.sfb2 = nullptr;
   return args;
 }
-void* somewhere(uint64_t number) { return reinterpret_cast<void*>((number + 100) << 32); }
-
-}  // namespace
+static void* somewhere(uint64_t number) { return reinterpret_cast<void*>((number + 100) << 32); }
 
 TEST_CASE("one product: what belongs to the second one is refused by name", "[host][validate][one]") {
-  constexpr auto kStatus = DUALGEMM_STATUS_INVALID_VALUE;
-  check({{kStatus, "products=3: must be in [0, 2]", [](auto& a) { a.products = 3; }},
-         {kStatus, "products=-1: must be in [0, 2]", [](auto& a) { a.products = -1; }},
-         {kStatus, "linear_activation=6: must be in [0, 5]", [](auto& a) { a.linear_activation = 6; }},
-         {kStatus, "activation=2 (GEGLU_ERF): must be 0 with products=1",
+  check({{kValue, "products=3: must be in [0, 2]", [](auto& a) { a.products = 3; }},
+         {kValue, "products=-1: must be in [0, 2]", [](auto& a) { a.products = -1; }},
+         {kValue, "linear_activation=6: must be in [0, 5]", [](auto& a) { a.linear_activation = 6; }},
+         {kValue, "activation=2 (GEGLU_ERF): must be 0 with products=1",
           [](auto& a) { a.activation = DUALGEMM_ACTIVATION_GEGLU_ERF; }},
-         {kStatus, "alpha2=3: must be 1 with products=1", [](auto& a) { a.alpha2 = 3; }},
-         {kStatus, "swiglu_alpha=2: must be 1 unless", [](auto& a) { a.swiglu_alpha = 2; }},
-         {kStatus, "swiglu_limit=7: must be infinity unless", [](auto& a) { a.swiglu_limit = 7; }},
-         {kStatus, "b2=0x6400000000: must be NULL with products=1", [](auto& a) { a.b2 = somewhere(0); }},
-         {kStatus, "sfb2=0x6400000000: must be NULL", [](auto& a) { a.sfb2 = somewhere(0); }},
-         {kStatus, "bias2=0x6400000000: must be NULL", [](auto& a) { a.bias2 = somewhere(0); }},
-         {kStatus, "alpha2_dev=0x6400000000: must be NULL",
+         {kValue, "alpha2=3: must be 1 with products=1", [](auto& a) { a.alpha2 = 3; }},
+         {kValue, "swiglu_alpha=2: must be 1 unless", [](auto& a) { a.swiglu_alpha = 2; }},
+         {kValue, "swiglu_limit=7: must be infinity unless", [](auto& a) { a.swiglu_limit = 7; }},
+         {kValue, "b2=0x6400000000: must be NULL with products=1", [](auto& a) { a.b2 = somewhere(0); }},
+         {kValue, "sfb2=0x6400000000: must be NULL", [](auto& a) { a.sfb2 = somewhere(0); }},
+         {kValue, "bias2=0x6400000000: must be NULL", [](auto& a) { a.bias2 = somewhere(0); }},
+         {kValue, "alpha2_dev=0x6400000000: must be NULL",
           [](auto& a) { a.alpha2_dev = static_cast<const float*>(somewhere(0)); }},
-         {kStatus, "d2=0x6400000000: must be NULL", [](auto& a) { a.d2 = somewhere(0); }},
-         {kStatus, "ldb2=512: must be 0 where products is 1", [](auto& a) { a.ldb2 = 512; }},
-         {kStatus, "batch_stride_b2=512: must be 0 where products is 1",
+         {kValue, "d2=0x6400000000: must be NULL", [](auto& a) { a.d2 = somewhere(0); }},
+         {kValue, "ldb2=512: must be 0 where products is 1", [](auto& a) { a.ldb2 = 512; }},
+         {kValue, "batch_stride_b2=512: must be 0 where products is 1",
           [](auto& a) { a.batch_stride_b2 = 512; }},
-         {kStatus, "batch_stride_sfb2=512: must be 0 where products is 1",
+         {kValue, "batch_stride_sfb2=512: must be 0 where products is 1",
           [](auto& a) { a.batch_stride_sfb2 = 512; }},
-         {kStatus, "ld_c_add=512: must be 0 where c_add is NULL", [](auto& a) { a.ld_c_add = 512; }},
-         {kStatus, "batch_stride_c_add=512: must be 0 where c_add is NULL",
+         {kValue, "ld_c_add=512: must be 0 where c_add is NULL", [](auto& a) { a.ld_c_add = 512; }},
+         {kValue, "batch_stride_c_add=512: must be 0 where c_add is NULL",
           [](auto& a) { a.batch_stride_c_add = 512; }},
-         {kStatus, "c_add=0x6400000000: must be NULL with c_dtype=4 (FP8_E4M3)",
+         {kValue, "c_add=0x6400000000: must be NULL with c_dtype=4 (FP8_E4M3)",
           [](auto& a) {
             a.c_add = somewhere(0);
             a.c_dtype = DUALGEMM_DTYPE_FP8_E4M3;
@@ -107,15 +102,10 @@ TEST_CASE("one product: c_add may be C and overlaps it in no other way", "[host]
 }
 
 TEST_CASE("one product: instances compute one or two", "[host][one]") {
-  const dualgemm_device_t device = b200();
   for (const bool one : {false, true}) {
     const dualgemm_args_t args = one ? one_product() : valid_args();
-    int32_t id = 0;
-    REQUIRE(dualgemm_select_instance(&args, &device, &id) == DUALGEMM_STATUS_SUCCESS);
-    dualgemm_instance_info_t info;
-    dualgemm_instance_info_init(&info);
-    REQUIRE(dualgemm_instance_info(id, &info) == DUALGEMM_STATUS_SUCCESS);
-    CHECK(info.products == (one ? 1 : 2));
+    const int32_t id = selected_id(args);
+    CHECK(info_of(id).products == (one ? 1 : 2));
     dualgemm_args_t other = one ? valid_args() : one_product();
     other.instance_id = id;
     CHECK(ask(other) == DUALGEMM_STATUS_NOT_SUPPORTED);

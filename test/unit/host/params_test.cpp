@@ -8,33 +8,18 @@
 #include "arguments.h"
 #include "host/launch/launch.h"
 #include "host/launch/tensor_map.h"
-#include "host/launch/validate.h"
+#include "rules.h"
 #include "sim/engine/tensor_map.h"
 #include "support/catch.hpp"
 
 namespace params_test {
 
-using dualgemm_test::batch_args;
-using dualgemm_test::masked_args;
-using dualgemm_test::offsets_args;
-using dualgemm_test::valid_args;
-using dualgemm_test::with_a_of;
-using dualgemm_test::with_output;
+using namespace dualgemm_test;
 using namespace dualgemm;
-
-namespace {
 
 using Numbers = std::vector<uint64_t>;
 
-Problem checked(const dualgemm_args_t& args) {
-  Problem problem;
-  const dualgemm_status_t status = validate(&args, &problem);
-  INFO(dualgemm_last_error());
-  REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
-  return problem;
-}
-
-Params params_of(const dualgemm_args_t& args, const Instance& instance) {
+static Params params_of(const dualgemm_args_t& args, const Instance& instance) {
   Params params;
   const dualgemm_status_t status = make_params(checked(with_a_of(instance, args)), instance, &params);
   INFO(dualgemm_last_error());
@@ -44,7 +29,7 @@ Params params_of(const dualgemm_args_t& args, const Instance& instance) {
 
 // Calls check(instance) for every instance that writes BF16 and computes, or does not compute, groups.
 template <class Check>
-void for_instances(bool grouped, const Check& check) {
+static void for_instances(bool grouped, const Check& check) {
   for (const Instance& instance : instances())
     if (instance.epilogue.output(CType::kBf16) && instance.plan.tile.grouped == grouped) {
       INFO(instance.name);
@@ -81,7 +66,7 @@ struct Described {
   }
 };
 
-void check_operand(const CUtensorMap& encoded, const Described& t, int32_t box_rows) {
+static void check_operand(const CUtensorMap& encoded, const Described& t, int32_t box_rows) {
   const Map map(encoded);
   CHECK(map.type == CU_TENSOR_MAP_DATA_TYPE_UINT8);
   CHECK(map.swizzle == sim::Swizzle::k128B);
@@ -96,7 +81,7 @@ void check_operand(const CUtensorMap& encoded, const Described& t, int32_t box_r
 }
 
 // Of an A of 16 bits, which comes in panels of 64 elements.
-void check_sixteen_bits(const CUtensorMap& encoded, const Described& t, int32_t box_rows) {
+static void check_sixteen_bits(const CUtensorMap& encoded, const Described& t, int32_t box_rows) {
   const Map map(encoded);
   CHECK(map.type == CU_TENSOR_MAP_DATA_TYPE_UINT16);
   CHECK(map.swizzle == sim::Swizzle::k128B);
@@ -110,7 +95,7 @@ void check_sixteen_bits(const CUtensorMap& encoded, const Described& t, int32_t 
               t.byte(problem, 2 * (row * t.ld + element), 2 * t.stride));
 }
 
-void check_scales(const CUtensorMap& encoded, const Described& t, int32_t atoms, int32_t blocks) {
+static void check_scales(const CUtensorMap& encoded, const Described& t, int32_t atoms, int32_t blocks) {
   const Map map(encoded);
   CHECK(map.type == CU_TENSOR_MAP_DATA_TYPE_INT64);
   CHECK(map.swizzle == sim::Swizzle::kNone);
@@ -130,8 +115,8 @@ void check_scales(const CUtensorMap& encoded, const Described& t, int32_t atoms,
 
 // Of A and its factors; or of an A of 16 bits; or of A as a pass before the launch has left it in 16 bits, in
 // rows of whole k-tiles.
-void check_activations(const Params& p, const dualgemm_args_t& args, const Instance& i, const Described& a,
-                       const Described& sfa) {
+static void check_activations(const Params& p, const dualgemm_args_t& args, const Instance& i,
+                              const Described& a, const Described& sfa) {
   if (i.plan.orders_a()) return check_sixteen_bits(p.a, a, i.plan.tile.m);
   if (!i.plan.prepared_a()) {
     check_operand(p.a, a, i.plan.tile.m / i.plan.mma.cta_group);
@@ -154,14 +139,14 @@ void check_activations(const Params& p, const dualgemm_args_t& args, const Insta
                   2 * ((problem * rows + row) * 256 * k_tiles + place));
 }
 
-void check_matrix(const Matrix& matrix, const void* start, int64_t pitch, int64_t stride) {
+static void check_matrix(const Matrix& matrix, const void* start, int64_t pitch, int64_t stride) {
   CHECK(matrix.start == start);
   CHECK(matrix.pitch == pitch);
   CHECK(matrix.stride == stride);
 }
 
-void check_weights(const Params& p, const dualgemm_args_t& args, const Instance& i, uint64_t problems,
-                   int64_t stride_b, int64_t stride_sfb) {
+static void check_weights(const Params& p, const dualgemm_args_t& args, const Instance& i, uint64_t problems,
+                          int64_t stride_b, int64_t stride_sfb) {
   const int32_t atoms = 4 * i.plan.scales.k_tiles, blocks = (i.plan.tile.n + 127) / 128;
   check_operand(p.b1, {args.b1, problems, args.n, args.k, args.ldb1, stride_b}, i.plan.operands.b_box_rows);
   check_operand(p.b2, {args.b2, problems, args.n, args.k, args.ldb2, stride_b}, i.plan.operands.b_box_rows);
@@ -170,7 +155,7 @@ void check_weights(const Params& p, const dualgemm_args_t& args, const Instance&
 }
 
 // Returns 300 rows, 264 columns, K = 592 at padded pitches: nothing is a multiple of a tile.
-dualgemm_args_t odd(dualgemm_args_t args) {
+static dualgemm_args_t odd(dualgemm_args_t args) {
   args.m = 300;
   args.n = 264;
   args.k = 592;
@@ -182,8 +167,6 @@ dualgemm_args_t odd(dualgemm_args_t args) {
   return args;
 }
 constexpr int64_t kSfaBytes = 3 * 10 * 512, kSfbBytes = 3 * 10 * 512;  // 3 bands, 10 atoms along K
-
-}  // namespace
 
 TEST_CASE("tensor maps of one problem", "[host][params]") {
   const dualgemm_args_t args = odd(valid_args());

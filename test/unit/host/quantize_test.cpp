@@ -14,8 +14,6 @@
 
 namespace quantize_test {
 
-namespace {
-
 constexpr uint8_t kGuard = 0xAA;
 constexpr float kFloatMax = std::numeric_limits<float>::max();
 
@@ -23,7 +21,7 @@ struct Quantized {
   std::vector<uint8_t> q, sf;
 };
 
-Quantized quantize(const std::vector<float>& x, int32_t rows, int32_t k, float g, int64_t ldq = 0) {
+static Quantized quantize(const std::vector<float>& x, int32_t rows, int32_t k, float g, int64_t ldq = 0) {
   Quantized out;
   out.q.assign(static_cast<size_t>(rows * (ldq ? ldq : k) / 2), kGuard);
   out.sf.assign(dualgemm_sf_size(rows, k), kGuard);
@@ -34,12 +32,12 @@ Quantized quantize(const std::vector<float>& x, int32_t rows, int32_t k, float g
   return out;
 }
 
-uint8_t nibble(const std::vector<uint8_t>& q, size_t element) {
+static uint8_t nibble(const std::vector<uint8_t>& q, size_t element) {
   return static_cast<uint8_t>(q[element / 2] >> (element % 2 * 4) & 0xF);
 }
 
 // Returns the code of `value` in a block whose scale factor is exactly 1.
-uint8_t e2m1_of(float value) {
+static uint8_t e2m1_of(float value) {
   std::vector<float> block(16, 0.0f);
   block[0] = 6;
   block[5] = value;
@@ -50,7 +48,7 @@ uint8_t e2m1_of(float value) {
 }
 
 // Returns the scale factor of a block whose largest magnitude is `amax`.
-uint8_t factor_of(float amax, float g = 1) {
+static uint8_t factor_of(float amax, float g = 1) {
   std::vector<float> block(16, 0.0f);
   block[3] = -amax;
   return quantize(block, 1, 16, g).sf[0];
@@ -58,10 +56,10 @@ uint8_t factor_of(float amax, float g = 1) {
 
 // Returns the scale factor of a block whose largest magnitude, in units of the factor, is `value`: with this
 // global scale its sixth is 1.
-uint8_t ue4m3_of(float value) { return factor_of(value, 6); }
+static uint8_t ue4m3_of(float value) { return factor_of(value, 6); }
 
 // Computes UE4M3 from its definition: 4 exponent bits, bias 7, 3 mantissa bits.
-double ue4m3(int code) {
+static double ue4m3(int code) {
   return code < 8 ? code * 0x1p-9 : (1 + code % 8 / 8.0) * std::ldexp(1.0, code / 8 - 7);
 }
 
@@ -70,7 +68,7 @@ struct Block {
   uint8_t factor;
   std::vector<uint8_t> codes;
 };
-Block block_of(const std::vector<float>& x, float global_scale) {
+static Block block_of(const std::vector<float>& x, float global_scale) {
   float largest = 0;
   for (const float value : x) largest = std::fmax(largest, std::fabs(value));
   const float a_sixth = 1.0f / 6.0f;
@@ -88,7 +86,7 @@ Block block_of(const std::vector<float>& x, float global_scale) {
 }
 
 // The same without rounding between the operations, as far as double holds them.
-Block exact_block_of(const std::vector<float>& x, float global_scale) {
+static Block exact_block_of(const std::vector<float>& x, float global_scale) {
   double largest = 0;
   for (const double value : x) largest = std::fmax(largest, std::fabs(value));
   Block out{ref::ue4m3_encode(largest * global_scale / 6), std::vector<uint8_t>(x.size(), 0)};
@@ -98,22 +96,20 @@ Block exact_block_of(const std::vector<float>& x, float global_scale) {
 }
 
 // Moves x by a few floats up or down.
-float nudged(float x, int32_t steps) {
+static float nudged(float x, int32_t steps) {
   for (; steps > 0; --steps) x = std::nextafter(x, kFloatMax);
   for (; steps < 0; ++steps) x = std::nextafter(x, -kFloatMax);
   return x;
 }
 
 // Sums of twelve numbers from [0, 1), less 6: about normally distributed.
-std::vector<float> random_matrix(size_t count, uint64_t seed) {
+static std::vector<float> random_matrix(size_t count, uint64_t seed) {
   dualgemm_test::Rng random(seed);
   std::vector<float> x(count, -6.0f);
   for (float& value : x)
     for (int i = 0; i < 12; ++i) value += static_cast<float>(random.unit());
   return x;
 }
-
-}  // namespace
 
 TEST_CASE("E2M1 rounds to nearest, ties to even, and keeps the sign", "[host][quantize]") {
   const float values[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};

@@ -19,12 +19,10 @@ namespace reference_test {
 
 using namespace dualgemm_test;
 
-namespace {
-
 constexpr uint8_t kPoison = 0xEE;
 
 // The biases of a problem, as its launch has them.
-std::vector<uint8_t> bias_bytes(const Problem& p, const std::vector<float>& bias) {
+static std::vector<uint8_t> bias_bytes(const Problem& p, const std::vector<float>& bias) {
   std::vector<uint8_t> out;
   for (const float value : bias) {
     uint32_t bits;
@@ -50,7 +48,7 @@ struct Asked {
   dualgemm_dtype_t d_dtype = DUALGEMM_DTYPE_BF16;
 };
 
-void set_activation(dualgemm_args_t& args, const Problem& p, dualgemm_activation_t activation) {
+static void set_activation(dualgemm_args_t& args, const Problem& p, dualgemm_activation_t activation) {
   args.activation = activation;
   if (activation == DUALGEMM_ACTIVATION_SWIGLU || activation == DUALGEMM_ACTIVATION_SWIGLU_STEP) {
     args.swiglu_alpha = static_cast<float>(p.parameters.alpha);
@@ -62,9 +60,11 @@ void set_activation(dualgemm_args_t& args, const Problem& p, dualgemm_activation
   }
 }
 
-const float* given(const std::vector<float>& numbers) { return numbers.empty() ? nullptr : numbers.data(); }
+static const float* given(const std::vector<float>& numbers) {
+  return numbers.empty() ? nullptr : numbers.data();
+}
 
-dualgemm_args_t operands_of(const Problem& p) {
+static dualgemm_args_t operands_of(const Problem& p) {
   dualgemm_args_t args;
   dualgemm_args_init(&args);
   args.m = p.m;
@@ -90,8 +90,8 @@ dualgemm_args_t operands_of(const Problem& p) {
 }
 
 // Returns rows of `pitch` elements without what is between them, which has to be poison still.
-Output without_gaps(const std::vector<uint8_t>& bytes, int64_t m, int64_t n, int64_t pitch,
-                    dualgemm_dtype_t dtype) {
+static Output without_gaps(const std::vector<uint8_t>& bytes, int64_t m, int64_t n, int64_t pitch,
+                           dualgemm_dtype_t dtype) {
   Output out{m, n, dtype};
   const int64_t row_bytes = n * bits_of(dtype) / 8, pitch_bytes = pitch * bits_of(dtype) / 8;
   out.bits.resize(static_cast<size_t>(m * row_bytes / 2));
@@ -104,7 +104,7 @@ Output without_gaps(const std::vector<uint8_t>& bytes, int64_t m, int64_t n, int
   return out;
 }
 
-Result reference_of(const Problem& p, const Asked& asked) {
+static Result reference_of(const Problem& p, const Asked& asked) {
   Result out;
   dualgemm_args_t args = operands_of(p);
   const std::vector<uint8_t> bias1 = bias_bytes(p, p.bias1), bias2 = bias_bytes(p, p.bias2);
@@ -145,14 +145,12 @@ Result reference_of(const Problem& p, const Asked& asked) {
 
 // The results of the tests' reference, which are to be met without the room that a kernel has.
 template <class Exact>
-Exact without_error(Exact exact) {
+static Exact without_error(Exact exact) {
   for (std::vector<float>& error : exact.error)
     for (size_t i = 0; i < error.size(); ++i)
       error[i] = static_cast<float>(0x1p-40 * std::fabs(exact.c[i]) + 1e-300);
   return exact;
 }
-
-}  // namespace
 
 TEST_CASE("the reference is that of the tests: every activation, output and extra", "[host][reference]") {
   size_t turn = 0;
@@ -230,8 +228,6 @@ TEST_CASE("the reference passes NaN on, and infinity where an output overflows",
   }
 }
 
-namespace {
-
 // The tensors of a set of problems as they lie in one launch: each at its stride, with OFFSETS the rows of
 // all following each other and the factors of each from a block of its own.
 struct HostSet {
@@ -297,8 +293,6 @@ struct HostSet {
   }
 };
 
-}  // namespace
-
 TEST_CASE("the reference computes each problem of a launch as if it were alone", "[host][reference]") {
   std::vector<ProblemSet> sets = {make_batch(Data::kFullRange, 3, 20, 48, 80, 1, Alphas::kOwn),
                                   make_masked(Data::kFullRange, {5, 0, 130}, 48, 80, 2, 7),
@@ -342,8 +336,6 @@ TEST_CASE("the reference computes each problem of a launch as if it were alone",
     }
 }
 
-namespace {
-
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kMax = std::numeric_limits<float>::max(), kLeast = std::numeric_limits<float>::min();
 
@@ -358,7 +350,7 @@ struct Stepped {
 };
 
 // Returns element 0 of a product whose sums are 16, with these biases.
-Stepped stepped(dualgemm_activation_t activation, float g, float u, const Steps& steps = {}) {
+static Stepped stepped(dualgemm_activation_t activation, float g, float u, const Steps& steps = {}) {
   Problem p = make_problem(Data::kIntegers, 1, 16, 32, 1);
   for (std::vector<uint8_t>* codes : {&p.a, &p.b1, &p.b2})
     std::fill(codes->begin(), codes->end(), uint8_t{0});
@@ -384,8 +376,6 @@ Stepped stepped(dualgemm_activation_t activation, float g, float u, const Steps&
   REQUIRE(dualgemm_reference_host(&args, y.data()) == DUALGEMM_STATUS_SUCCESS);
   return {d1[0], y[0], c[0]};
 }
-
-}  // namespace
 
 TEST_CASE("the reference's steps have the range of fp32: a gate that underflows makes NaN of an infinite up",
           "[host][reference]") {

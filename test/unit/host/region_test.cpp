@@ -13,9 +13,7 @@ namespace region_test {
 using dualgemm::overlap;
 using dualgemm::Region;
 
-namespace {
-
-std::set<int64_t> bytes_of(const Region& r) {
+static std::set<int64_t> bytes_of(const Region& r) {
   std::set<int64_t> bytes;
   for (int64_t p = 0; p < r.problems; ++p)
     for (int64_t row = 0; row < r.rows; ++row)
@@ -25,14 +23,14 @@ std::set<int64_t> bytes_of(const Region& r) {
   return bytes;
 }
 
-bool share_a_byte(const Region& x, const Region& y) {
+static bool share_a_byte(const Region& x, const Region& y) {
   const std::set<int64_t> of_x = bytes_of(x);
   for (const int64_t byte : bytes_of(y))
     if (of_x.count(byte)) return true;
   return false;
 }
 
-std::string text_of(const Region& r) {
+static std::string text_of(const Region& r) {
   std::ostringstream text;
   text << r.base << ": " << r.problems << " x " << r.stride << ", " << r.rows << " x " << r.pitch << ", "
        << r.row_bytes;
@@ -62,8 +60,6 @@ class Regions {
  private:
   dualgemm_test::Rng random_{1};
 };
-
-}  // namespace
 
 TEST_CASE("tensors that share a byte are always found", "[host][region]") {
   Regions regions;

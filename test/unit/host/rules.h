@@ -5,11 +5,13 @@
 #include <functional>
 #include <limits>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "arguments.h"
 #include "host/include/dualgemm.h"
+#include "host/launch/validate.h"
 #include "support/catch.hpp"
 
 namespace dualgemm_test {
@@ -22,28 +24,50 @@ inline dualgemm_status_t ask(const dualgemm_args_t& args) {
   return dualgemm_can_implement_on(&args, &device);
 }
 
-using Change = std::function<void(dualgemm_args_t&)>;
+// Returns the instance that the library chooses.
+inline int32_t selected_id(const dualgemm_args_t& args, const dualgemm_device_t& device = b200()) {
+  int32_t id = -1;
+  const dualgemm_status_t status = dualgemm_select_instance(&args, &device, &id);
+  INFO(dualgemm_last_error());
+  REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
+  return id;
+}
 
-// Each field of the structure by which a refusal may name what it refuses, between spaces.
-inline constexpr const char* kFields =
-    " struct_size flags m n k batch a b1 b2 sfa sfb1 sfb2 c sfc lda ldb1 ldb2 ldc batch_stride_a "
-    "batch_stride_b1 batch_stride_b2 batch_stride_c batch_stride_sfa batch_stride_sfb1 "
-    "batch_stride_sfb2 batch_stride_sfc alpha1 alpha2 alpha1_dev alpha2_dev a_row_scale bias1 bias2 "
-    "c_row_scale c_global_scale activation c_global_scale_dev swiglu_alpha swiglu_beta swiglu_limit "
-    "situ_gate situ_up c_dtype bias_dtype reserved2 amax_out d1 d2 ldd1 ldd2 batch_stride_d1 "
-    "batch_stride_d2 d_dtype instance_id max_sms reserved0 workspace workspace_size group_mode "
-    "groups group_rows expected_rows alpha_stride c_global_scale_stride reserved1 bias_stride "
-    "batch_stride_a_row_scale batch_stride_c_row_scale a_dtype reserved3 products "
-    "linear_activation c_add ld_c_add batch_stride_c_add ";
+inline dualgemm_instance_info_t info_of(int32_t id) {
+  dualgemm_instance_info_t info;
+  dualgemm_instance_info_init(&info);
+  REQUIRE(dualgemm_instance_info(id, &info) == DUALGEMM_STATUS_SUCCESS);
+  return info;
+}
+
+// Returns what the library makes of arguments that break no rule.
+inline dualgemm::Problem checked(const dualgemm_args_t& args) {
+  dualgemm::Problem problem;
+  const dualgemm_status_t status = dualgemm::validate(&args, &problem);
+  INFO(dualgemm_last_error());
+  REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
+  return problem;
+}
+
+using Change = std::function<void(dualgemm_args_t&)>;
 
 // Says whether a refusal begins with a field, spelled as in the structure, and its value: a number, an
 // address, NULL, or an enumerator with its name.
 inline bool names_a_field(const std::string& text) {
   static const std::regex form(
       "([a-z0-9_]+)=(NULL|0x[0-9a-f]+|-?[0-9.e+-]+|-?inf|-?nan)( \\(([A-Z0-9_]+|unknown)\\))?[:,] .+");
+  static const std::set<std::string> fields = [] {
+    std::set<std::string> names;
+    std::string structure;
+#define STRUCT(type, size) structure = #type;
+#define FIELD(offset, type, name) \
+  if (structure == "dualgemm_args_t") names.insert(#name);
+#define END()
+#include "support/interface.def"
+    return names;
+  }();
   std::smatch part;
-  return std::regex_match(text, part, form) &&
-         std::string(kFields).find(" " + part[1].str() + " ") != std::string::npos;
+  return std::regex_match(text, part, form) && fields.contains(part[1]);
 }
 
 struct Rule {

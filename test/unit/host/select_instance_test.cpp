@@ -14,26 +14,20 @@
 #include "arguments.h"
 #include "bench/sensitivity.h"
 #include "host/include/dualgemm.h"
+#include "rules.h"
 #include "shapes.h"
 #include "support/catch.hpp"
 #include "support/rng.h"
 
 namespace select_instance_test {
 
-using dualgemm_test::b200;
-using dualgemm_test::forced;
-using dualgemm_test::kB200;
-using dualgemm_test::kShapes;
-using dualgemm_test::valid_args;
-using dualgemm_test::with_output;
+using namespace dualgemm_test;
 using namespace dualgemm;
 
-namespace {
-
 // The choices that are pinned here are those for a plain SwiGLU.
-constexpr InstanceKind kind_of(CType c_type) { return {Arch::kSm100, c_type}; }
+static constexpr InstanceKind kind_of(CType c_type) { return {Arch::kSm100, c_type}; }
 
-const Instance& chosen(Shape shape, const Machine& machine = kB200, CType c_type = CType::kFp16) {
+static const Instance& chosen(Shape shape, const Machine& machine = kB200, CType c_type = CType::kFp16) {
   const int32_t index = select_instance(kind_of(c_type), shape, machine);
   REQUIRE(index >= 0);
   CHECK(instance(index).epilogue.output(c_type) != nullptr);
@@ -43,7 +37,7 @@ const Instance& chosen(Shape shape, const Machine& machine = kB200, CType c_type
 
 // Returns for example "256x128o/2": the tile of C, whether accumulators overlap, and the parts of K where it
 // is split.
-std::string text_of(const Instance& i) {
+static std::string text_of(const Instance& i) {
   std::string text = std::to_string(i.plan.tile.m) + "x" + std::to_string(i.plan.tile.n);
   if (i.plan.tmem.overlapped()) text += "o";
   if (i.plan.tile.split_k > 1) text += "/" + std::to_string(i.plan.tile.split_k);
@@ -52,7 +46,7 @@ std::string text_of(const Instance& i) {
 
 // Returns the choices for a list of M, which ascends: each as "M:instance" where it differs from the one
 // before.
-std::string choices(Shape shape, const std::vector<int32_t>& rows, std::set<std::string>* seen) {
+static std::string choices(Shape shape, const std::vector<int32_t>& rows, std::set<std::string>* seen) {
   std::string text, last;
   for (const int32_t m : rows) {
     shape.m = m;
@@ -75,7 +69,7 @@ const std::vector<int32_t> kRows = {1,   2,   3,   4,   5,   7,   8,    16,   17
 // contest, and prefill.
 const std::vector<int32_t> kGroupRows = {1, 2, 4, 8, 16, 32, 40, 64, 96, 128, 192, 248, 512, 1024};
 
-dualgemm_args_t args_of(int32_t m, int32_t n, int32_t k, int32_t c_dtype) {
+static dualgemm_args_t args_of(int32_t m, int32_t n, int32_t k, int32_t c_dtype) {
   dualgemm_args_t args = valid_args();
   args.m = m;
   args.n = n;
@@ -84,24 +78,7 @@ dualgemm_args_t args_of(int32_t m, int32_t n, int32_t k, int32_t c_dtype) {
   return args;
 }
 
-int32_t selected(const dualgemm_args_t& args, const dualgemm_device_t& device = b200()) {
-  int32_t id = -1;
-  const dualgemm_status_t status = dualgemm_select_instance(&args, &device, &id);
-  INFO(dualgemm_last_error());
-  REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
-  return id;
-}
-
-float* somewhere() { return dualgemm_test::address<float>(0x4'0000'0000); }
-
-dualgemm_instance_info_t info_of(int32_t id) {
-  dualgemm_instance_info_t info;
-  dualgemm_instance_info_init(&info);
-  REQUIRE(dualgemm_instance_info(id, &info) == DUALGEMM_STATUS_SUCCESS);
-  return info;
-}
-
-}  // namespace
+static float* somewhere() { return dualgemm_test::address<float>(0x4'0000'0000); }
 
 TEST_CASE("the contest's shapes get a pair tile that fits one wave on 148 SMs", "[host][select_instance]") {
   for (const CType c_type : {CType::kBf16, CType::kFp16}) {
@@ -209,12 +186,10 @@ TEST_CASE("the choice for models in use, by the rows of A", "[host][select_insta
   }
 }
 
-namespace {
-
 // A candidate of a table that is made up: one k-tile a tile, so that waves, bytes and clocks stand for
 // themselves.
-Candidate made_up(int32_t index, double us, int32_t split_k = 1, int64_t waves = 1, int64_t bytes = 100,
-                  double tensor_us = 1, bool overlapped = false) {
+static Candidate made_up(int32_t index, double us, int32_t split_k = 1, int64_t waves = 1,
+                         int64_t bytes = 100, double tensor_us = 1, bool overlapped = false) {
   Candidate c{index, split_k, overlapped, {}};
   c.cost.waves = waves;
   c.cost.k_tiles = 1;
@@ -225,15 +200,13 @@ Candidate made_up(int32_t index, double us, int32_t split_k = 1, int64_t waves =
 }
 
 // Returns the index of the one that is taken, whichever order they stand in.
-int32_t taken(std::vector<Candidate> candidates) {
+static int32_t taken(std::vector<Candidate> candidates) {
   const auto take = [&] { return candidates.at(static_cast<size_t>(best_of(candidates))).index; };
   const int32_t first = take();
   std::reverse(candidates.begin(), candidates.end());
   CHECK(take() == first);
   return first;
 }
-
-}  // namespace
 
 TEST_CASE("the cheapest is taken, and within 2 % of it the simplest", "[host][select_instance]") {
   CHECK(best_of({}) == -1);
@@ -295,28 +268,28 @@ TEST_CASE("the caller's wishes reach the choice", "[host][select_instance]") {
       for (const int32_t m : {16, 256}) {
         args.m = m;
         args.max_sms = 0;
-        const int32_t on_small = selected(args, small);
+        const int32_t on_small = selected_id(args, small);
         args.max_sms = sms;
         INFO(m << " rows on " << sms << " SMs");
-        CHECK(selected(args, whole) == on_small);
+        CHECK(selected_id(args, whole) == on_small);
       }
     }
     // More SMs than there are change nothing, though 256 of them would prefer the narrow tile.
     args.m = 512;
     args.max_sms = 256;
-    const int32_t unlimited = selected(args);
+    const int32_t unlimited = selected_id(args);
     args.max_sms = 0;
-    CHECK(selected(args) == unlimited);
+    CHECK(selected_id(args) == unlimited);
   }
   SECTION("BATCH_INVARIANT does not look at M") {
     args.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
-    const int32_t id = selected(args);
+    const int32_t id = selected_id(args);
     for (const int32_t m : {1, 2, 17, 128, 129, 257, 512, 8192}) {
       args.m = m;
-      CHECK(selected(args) == id);
+      CHECK(selected_id(args) == id);
     }
     args.flags = 0;  // the flag matters: some of these M choose differently without it
-    CHECK(selected(args) != id);
+    CHECK(selected_id(args) != id);
   }
   SECTION("instance_id overrides") {
     const auto set_groups = [&args](bool grouped) {
@@ -336,7 +309,7 @@ TEST_CASE("the caller's wishes reach the choice", "[host][select_instance]") {
       args = forced(id, args);
       CHECK((info.general ? info.c_dtype == -1 : info.c_dtype == args.c_dtype));
       set_groups(info.grouped != 0);
-      CHECK(selected(args, device) == id);
+      CHECK(selected_id(args, device) == id);
       refused(hopper ? b200() : dualgemm_test::h100());
       set_groups(info.grouped == 0);
       refused(device);
@@ -345,12 +318,12 @@ TEST_CASE("the caller's wishes reach the choice", "[host][select_instance]") {
       const dualgemm_args_t own = args;
       for (int32_t c_dtype = 0; c_dtype <= DUALGEMM_DTYPE_FP8_E4M3; ++c_dtype) {
         args = with_output(c_dtype, own);
-        if (info.general || c_dtype == own.c_dtype) CHECK(selected(args, device) == id);
+        if (info.general || c_dtype == own.c_dtype) CHECK(selected_id(args, device) == id);
         else refused(device);
       }
       args = own;
       args.activation = DUALGEMM_ACTIVATION_REGLU;
-      if (info.general) CHECK(selected(args, device) == id);
+      if (info.general) CHECK(selected_id(args, device) == id);
       else refused(device);
       args = own;
     }
@@ -363,10 +336,10 @@ TEST_CASE("the caller's wishes reach the choice", "[host][select_instance]") {
   }
   SECTION("what runs no kernel has no instance") {
     args.m = 0;
-    CHECK(selected(args) == 0);
+    CHECK(selected_id(args) == 0);
     args.m = 256;
     args.k = 0;
-    CHECK(selected(args) == 0);
+    CHECK(selected_id(args) == 0);
   }
   SECTION("missing pointers") {
     const dualgemm_device_t device = b200();
@@ -414,7 +387,7 @@ TEST_CASE("a launch gets a plain instance exactly where it asks for a plain SwiG
            {valid_args(), dualgemm_test::batch_args(), dualgemm_test::masked_args()}) {
         dualgemm_args_t args = kind;
         (*changes)[i](args);
-        const dualgemm_instance_info_t info = info_of(selected(args));
+        const dualgemm_instance_info_t info = info_of(selected_id(args));
         INFO((changes == &plain ? "plain " : "general ") << i << ": " << info.name);
         CHECK(info.general == (changes == &general));
         CHECK(info.c_dtype == (info.general ? -1 : args.c_dtype));
@@ -452,7 +425,7 @@ TEST_CASE("what a launch asks of its epilogue counts in the choice", "[host][sel
         const Shape plain{m, n, k};
         Shape shape = plain;
         request.of(shape);
-        const int32_t chosen = selected(args) - 1;
+        const int32_t chosen = selected_id(args) - 1;
         INFO(m << " x " << n << " x " << k);
         CHECK(chosen == select_instance(kind, shape, kB200));
         others += chosen != select_instance(kind, plain, kB200);
@@ -553,17 +526,17 @@ TEST_CASE(
     const int32_t index =
         select_instance(kind_of(static_cast<CType>(args.c_dtype)), shape, machine, {!invariant});
     asked.emplace_back(args, index + 1);
-    CHECK(selected(args) == index + 1);
+    CHECK(selected_id(args) == index + 1);
     // Problems from shortly before, and the same ones on a smaller device.
     for (int back = 0; back < 3; ++back) {
       const auto& [before, id] =
           asked[asked.size() - 1 - std::min<size_t>(asked.size() - 1, rng.between(0, 20))];
-      CHECK(selected(before) == id);
+      CHECK(selected_id(before) == id);
     }
     dualgemm_device_t smaller = device;
     smaller.sm_count = 60;
     const Machine part{args.max_sms ? std::min(args.max_sms, 60) : 60};
-    CHECK(selected(args, smaller) ==
+    CHECK(selected_id(args, smaller) ==
           select_instance(kind_of(static_cast<CType>(args.c_dtype)), shape, part, {!invariant}) + 1);
   }
 }

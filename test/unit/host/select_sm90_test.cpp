@@ -17,14 +17,12 @@ namespace select_sm90_test {
 using dualgemm_test::kH100;
 using namespace dualgemm;
 
-namespace {
-
 constexpr InstanceKind kPlain{Arch::kSm90, CType::kFp16};
 constexpr InstanceKind kSixteenBits{Arch::kSm90, CType::kBf16, false, CType::kBf16};
 
 // Calls look_at(shape) for shapes of models in use, with the few rows of decoding in small steps.
 template <class LookAt>
-void for_each_shape(const LookAt& look_at) {
+static void for_each_shape(const LookAt& look_at) {
   bench::for_each_shape(look_at);
   for (const int32_t k : {2048, 4096, 7168})
     for (const int32_t n : {192, 1024, 2048, 4096, 7168, 14336})
@@ -41,14 +39,12 @@ void for_each_shape(const LookAt& look_at) {
 
 constexpr Allowed kRoom{.prepared_a = true};
 
-const Instance& chosen(const Shape& shape, InstanceKind kind = kPlain, Allowed allowed = {}) {
+static const Instance& chosen(const Shape& shape, InstanceKind kind = kPlain, Allowed allowed = {}) {
   const int32_t index = select_instance(kind, shape, kH100, allowed);
   REQUIRE(index >= 0);
   CHECK(is_kind(instance(index), kind));
   return instance(index);
 }
-
-}  // namespace
 
 TEST_CASE("on 9.0 every instance is chosen for something", "[host][select_instance]") {
   const InstanceKind kind = GENERATE(kPlain, kSixteenBits);

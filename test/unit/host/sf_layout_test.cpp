@@ -9,13 +9,9 @@
 
 namespace sf_layout_test {
 
-namespace {
-
-int64_t offset(int32_t rows, int32_t k, int32_t row, int32_t block) {
+static int64_t offset(int32_t rows, int32_t k, int32_t row, int32_t block) {
   return dualgemm_sf_offset(rows, k, row, block);
 }
-
-}  // namespace
 
 TEST_CASE("worked offsets and sizes", "[host][sf_layout]") {
   CHECK(offset(300, 464, 133, 5) == 4689);

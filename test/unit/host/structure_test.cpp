@@ -24,8 +24,6 @@ void c99_device_init(dualgemm_device_t* device);
 void c99_instance_info_init(dualgemm_instance_info_t* info);
 }
 
-namespace {
-
 // Memory that ends where no memory follows: whoever touches a byte behind it ends the program.
 class EndOfMemory {
  public:
@@ -61,12 +59,12 @@ struct Kind {
 };
 
 template <class T>
-std::vector<unsigned char> bytes_of(const T& value) {
+static std::vector<unsigned char> bytes_of(const T& value) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(&value);
   return {bytes, bytes + sizeof value};
 }
 
-std::vector<Kind> kinds() {
+static std::vector<Kind> kinds() {
   dualgemm_sf_args_t sf;
   dualgemm_sf_args_init(&sf);
   dualgemm_quantize_args_t quantize;
@@ -106,12 +104,10 @@ std::vector<Kind> kinds() {
   };
 }
 
-void set_size(void* structure, size_t size) {
+static void set_size(void* structure, size_t size) {
   const auto own = static_cast<uint32_t>(size);
   std::memcpy(structure, &own, sizeof own);
 }
-
-}  // namespace
 
 TEST_CASE("of a structure whose size fits no release nothing but the size is read", "[host][abi]") {
   const EndOfMemory memory;

@@ -13,19 +13,7 @@
 
 namespace validate_absent_test {
 
-using dualgemm_test::address;
-using dualgemm_test::batch_args;
-using dualgemm_test::Change;
-using dualgemm_test::check;
-using dualgemm_test::check_accepted;
-using dualgemm_test::masked_args;
-using dualgemm_test::offsets_args;
-using dualgemm_test::valid_args;
-using dualgemm_test::with_output;
-
-namespace {
-
-constexpr auto kInvalid = DUALGEMM_STATUS_INVALID_VALUE;
+using namespace dualgemm_test;
 
 // A number about a tensor that is optional: how it is set, and how each tensor that it is about is given.
 struct Number {
@@ -35,9 +23,9 @@ struct Number {
   std::vector<Change> give;
 };
 
-void give_d(dualgemm_args_t& a) { a.d1 = address(0x4'0000'0000), a.d2 = address(0x4'4000'0000); }
-void give_nvfp4(dualgemm_args_t& a) { a = with_output(DUALGEMM_DTYPE_NVFP4, a); }
-float* a_float() { return address<float>(0x5'0000'0000); }
+static void give_d(dualgemm_args_t& a) { a.d1 = address(0x4'0000'0000), a.d2 = address(0x4'4000'0000); }
+static void give_nvfp4(dualgemm_args_t& a) { a = with_output(DUALGEMM_DTYPE_NVFP4, a); }
+static float* a_float() { return address<float>(0x5'0000'0000); }
 
 // All values are right where the tensor is given: problems have 256 x 128 results.
 const std::vector<Number> kNumbers = {
@@ -68,8 +56,6 @@ const std::vector<Number> kNumbers = {
      {[](auto& a) { give_nvfp4(a), a.c_global_scale_dev = a_float(); }}},
 };
 
-}  // namespace
-
 TEST_CASE("a pitch or a stride of a tensor that is not there is 0", "[host][validate]") {
   constexpr int32_t kRoom = 1 << 16;
   for (const dualgemm_args_t& good : {valid_args(), batch_args(), masked_args()})
@@ -77,17 +63,17 @@ TEST_CASE("a pitch or a stride of a tensor that is not there is 0", "[host][vali
       for (const int32_t value : {8, kRoom}) {
         const std::string text =
             std::string(number.name) + "=" + std::to_string(value) + ": must be 0 where " + number.missing;
-        check({{kInvalid, text.c_str(), [&](auto& a) { number.set(a, value); }}}, good);
+        check({{kValue, text.c_str(), [&](auto& a) { number.set(a, value); }}}, good);
       }
       for (const Change& give : number.give)
         check_accepted({[&](auto& a) { give(a), number.set(a, kRoom); }}, good);
     }
   // It is 0 for K = 0 as well, which reads no input.
-  check({{kInvalid, "bias_stride=128: must be 0 where", [](auto& a) { a.k = 0, a.bias_stride = 128; }}});
+  check({{kValue, "bias_stride=128: must be 0 where", [](auto& a) { a.k = 0, a.bias_stride = 128; }}});
 }
 
 TEST_CASE("a workspace that is not there has no size", "[host][validate]") {
-  check({{kInvalid, "workspace_size=64: must be 0 where workspace is NULL",
+  check({{kValue, "workspace_size=64: must be 0 where workspace is NULL",
           [](auto& a) { a.workspace_size = 64; }}});
   check_accepted({[](auto& a) { a.workspace = address(0x3'0000'0100), a.workspace_size = 64; },
                   [](auto& a) { a.workspace = address(0x3'0000'0100); }});
@@ -119,7 +105,7 @@ TEST_CASE("groups whose rows follow each other have no strides between them", "[
     const std::string text = std::string(stride.name) +
                              "=1048576: must be 0 with group_mode=1 (OFFSETS), where the rows of all groups "
                              "follow each other";
-    check({{kInvalid, text.c_str(), set}, {kInvalid, text.c_str(), [&](auto& a) { a.groups = 1, set(a); }}},
+    check({{kValue, text.c_str(), set}, {kValue, text.c_str(), [&](auto& a) { a.groups = 1, set(a); }}},
           with_all(offsets_args()));
   }
 }
@@ -137,10 +123,10 @@ TEST_CASE("one problem has no next one: any stride from it goes", "[host][valida
 }
 
 TEST_CASE("an enumerator is one that there is, also where nothing has that type", "[host][validate]") {
-  check({{kInvalid, "bias_dtype=3 (NVFP4): must be 0 (BF16) or 2 (FP32)",
+  check({{kValue, "bias_dtype=3 (NVFP4): must be 0 (BF16) or 2 (FP32)",
           [](auto& a) { a.bias_dtype = DUALGEMM_DTYPE_NVFP4; }},
-         {kInvalid, "d_dtype=4: must be in [0, 2]", [](auto& a) { a.d_dtype = DUALGEMM_DTYPE_FP8_E4M3; }},
-         {kInvalid, "d_dtype=-1: must be in [0, 2]", [](auto& a) { a.d_dtype = -1; }}});
+         {kValue, "d_dtype=4: must be in [0, 2]", [](auto& a) { a.d_dtype = DUALGEMM_DTYPE_FP8_E4M3; }},
+         {kValue, "d_dtype=-1: must be in [0, 2]", [](auto& a) { a.d_dtype = -1; }}});
   for (const int32_t dtype : {DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16, DUALGEMM_DTYPE_FP32})
     check_accepted({[=](auto& a) { a.d_dtype = dtype; }});
   for (const int32_t dtype : {DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP32})

@@ -15,26 +15,7 @@
 
 namespace validate_epilogue_test {
 
-using dualgemm_test::address;
-using dualgemm_test::ask;
-using dualgemm_test::batch_args;
-using dualgemm_test::Change;
-using dualgemm_test::check;
-using dualgemm_test::check_accepted;
-using dualgemm_test::everything;
-using dualgemm_test::everything_of_one;
-using dualgemm_test::kD1;
-using dualgemm_test::kD2;
-using dualgemm_test::kInfinity;
-using dualgemm_test::kNan;
-using dualgemm_test::masked_args;
-using dualgemm_test::offsets_args;
-using dualgemm_test::parts_of;
-using dualgemm_test::Rule;
-using dualgemm_test::text_of;
-using dualgemm_test::valid_args;
-using dualgemm_test::with_d;
-using dualgemm_test::with_output;
+using namespace dualgemm_test;
 
 namespace {
 

@@ -12,15 +12,7 @@
 
 namespace validate_order_test {
 
-using dualgemm_test::address;
-using dualgemm_test::b200;
-using dualgemm_test::kInfinity;
-using dualgemm_test::kNan;
-using dualgemm_test::offsets_args;
-using dualgemm_test::valid_args;
-using dualgemm_test::with_output;
-
-namespace {
+using namespace dualgemm_test;
 
 struct Asked {
   dualgemm_args_t args;
@@ -33,17 +25,8 @@ struct Ordered {
   std::function<void(Asked&)> break_it;
 };
 
-constexpr auto kVersion = DUALGEMM_STATUS_VERSION_MISMATCH;
-constexpr auto kValue = DUALGEMM_STATUS_INVALID_VALUE;
-constexpr auto kShape = DUALGEMM_STATUS_INVALID_SHAPE;
-constexpr auto kNull = DUALGEMM_STATUS_NULL_POINTER;
-constexpr auto kStride = DUALGEMM_STATUS_INVALID_STRIDE;
-constexpr auto kMisaligned = DUALGEMM_STATUS_MISALIGNED;
-constexpr auto kAliasing = DUALGEMM_STATUS_ALIASING;
-constexpr auto kUnsupported = DUALGEMM_STATUS_NOT_SUPPORTED;
-
 // Groups with offsets and an NVFP4 C: every rule of a launch can be broken from here.
-Asked good() {
+static Asked good() {
   dualgemm_args_t args = with_output(DUALGEMM_DTYPE_NVFP4, offsets_args());
   args.workspace = address(0x6'0000'0000);
   args.workspace_size = 0x300;
@@ -51,7 +34,7 @@ Asked good() {
 }
 
 // The last 16 bytes that have an address.
-void* at_the_end() { return address(~uintptr_t{15}); }
+static void* at_the_end() { return address(~uintptr_t{15}); }
 
 const std::vector<Ordered> kOrder = {
     {kVersion, "struct_size=0: below 440", [](Asked& x) { x.args.struct_size = 0; }},
@@ -123,13 +106,11 @@ const std::vector<Ordered> kOrder = {
      "driver_version=12000: ", [](Asked& x) { x.device.driver_version = 12000; }},
 };
 
-void check_refused(const Asked& asked, const Ordered& rule) {
+static void check_refused(const Asked& asked, const Ordered& rule) {
   CHECK(std::string(dualgemm_status_name(dualgemm_can_implement_on(&asked.args, &asked.device))) ==
         dualgemm_status_name(rule.status));
   CHECK(std::string(dualgemm_last_error()).find(rule.text) == 0);
 }
-
-}  // namespace
 
 TEST_CASE("of two rules that are broken the first decides", "[host][validate]") {
   Asked asked = good();

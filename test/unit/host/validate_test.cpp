@@ -14,15 +14,7 @@
 
 namespace validate_test {
 
-using dualgemm_test::address;
-using dualgemm_test::ask;
-using dualgemm_test::b200;
-using dualgemm_test::Change;
-using dualgemm_test::check;
-using dualgemm_test::check_accepted;
-using dualgemm_test::kInfinity;
-using dualgemm_test::kNan;
-using dualgemm_test::valid_args;
+using namespace dualgemm_test;
 
 TEST_CASE("valid arguments are accepted and leave no text", "[host][validate]") {
   check_accepted({
@@ -58,38 +50,37 @@ TEST_CASE("required pointers to structures", "[host][validate]") {
 }
 
 TEST_CASE("flags, enumerators and numbers outside their range", "[host][validate]") {
-  const auto status = DUALGEMM_STATUS_INVALID_VALUE;
   check({
-      {status, "flags=0x40: unknown bits 0x40", [](auto& a) { a.flags = 0x40; }},
-      {status, "flags=0x80000004: unknown bits 0x80000000", [](auto& a) { a.flags = 0x80000004u; }},
-      {status, "activation=7: must be in [0, 6]", [](auto& a) { a.activation = 7; }},
-      {status, "c_dtype=-1: must be in [0, 4]", [](auto& a) { a.c_dtype = -1; }},
-      {status, "c_dtype=5: must be in [0, 4]", [](auto& a) { a.c_dtype = 5; }},
-      {status, "bias_dtype=1 (FP16): must be 0 (BF16) or 2 (FP32)", [](auto& a) { a.bias_dtype = 1; }},
-      {status, "bias_dtype=3 (NVFP4): must be 0 (BF16) or 2 (FP32)", [](auto& a) { a.bias_dtype = 3; }},
-      {status, "bias_dtype=-1 (unknown): must be 0 (BF16) or 2 (FP32)", [](auto& a) { a.bias_dtype = -1; }},
-      {status, "d_dtype=3: must be in [0, 2]", [](auto& a) { a.d_dtype = 3; }},
-      {status, "reserved0=1: must be 0", [](auto& a) { a.reserved0 = 1; }},
-      {status, "reserved2=1: must be 0", [](auto& a) { a.reserved2 = 1; }},
-      {status, "reserved1=-1: must be 0", [](auto& a) { a.reserved1 = -1; }},
-      {status, "m=-1: must not be negative", [](auto& a) { a.m = -1; }},
-      {status, "n=-8: must not be negative", [](auto& a) { a.n = -8; }},
-      {status, "k=-16: must not be negative", [](auto& a) { a.k = -16; }},
-      {status, "batch=-1: must not be negative", [](auto& a) { a.batch = -1; }},
-      {status, "max_sms=-1: must not be negative", [](auto& a) { a.max_sms = -1; }},
-      {status, "alpha_stride=-1: must not be negative", [](auto& a) { a.alpha_stride = -1; }},
-      {status, "c_global_scale_stride=-1: must not be negative",
+      {kValue, "flags=0x40: unknown bits 0x40", [](auto& a) { a.flags = 0x40; }},
+      {kValue, "flags=0x80000004: unknown bits 0x80000000", [](auto& a) { a.flags = 0x80000004u; }},
+      {kValue, "activation=7: must be in [0, 6]", [](auto& a) { a.activation = 7; }},
+      {kValue, "c_dtype=-1: must be in [0, 4]", [](auto& a) { a.c_dtype = -1; }},
+      {kValue, "c_dtype=5: must be in [0, 4]", [](auto& a) { a.c_dtype = 5; }},
+      {kValue, "bias_dtype=1 (FP16): must be 0 (BF16) or 2 (FP32)", [](auto& a) { a.bias_dtype = 1; }},
+      {kValue, "bias_dtype=3 (NVFP4): must be 0 (BF16) or 2 (FP32)", [](auto& a) { a.bias_dtype = 3; }},
+      {kValue, "bias_dtype=-1 (unknown): must be 0 (BF16) or 2 (FP32)", [](auto& a) { a.bias_dtype = -1; }},
+      {kValue, "d_dtype=3: must be in [0, 2]", [](auto& a) { a.d_dtype = 3; }},
+      {kValue, "reserved0=1: must be 0", [](auto& a) { a.reserved0 = 1; }},
+      {kValue, "reserved2=1: must be 0", [](auto& a) { a.reserved2 = 1; }},
+      {kValue, "reserved1=-1: must be 0", [](auto& a) { a.reserved1 = -1; }},
+      {kValue, "m=-1: must not be negative", [](auto& a) { a.m = -1; }},
+      {kValue, "n=-8: must not be negative", [](auto& a) { a.n = -8; }},
+      {kValue, "k=-16: must not be negative", [](auto& a) { a.k = -16; }},
+      {kValue, "batch=-1: must not be negative", [](auto& a) { a.batch = -1; }},
+      {kValue, "max_sms=-1: must not be negative", [](auto& a) { a.max_sms = -1; }},
+      {kValue, "alpha_stride=-1: must not be negative", [](auto& a) { a.alpha_stride = -1; }},
+      {kValue, "c_global_scale_stride=-1: must not be negative",
        [](auto& a) { a.c_global_scale_stride = -1; }},
-      {status, "group_mode=3: must be in [0, 2]", [](auto& a) { a.group_mode = 3; }},
-      {status, "group_mode=-1: must be in [0, 2]", [](auto& a) { a.group_mode = -1; }},
-      {status, "groups=2: must be 0 without a group_mode", [](auto& a) { a.groups = 2; }},
-      {status, "groups=-2: must be 0 without a group_mode", [](auto& a) { a.groups = -2; }},
-      {status, "group_rows=0x300000000: must be NULL without a group_mode",
+      {kValue, "group_mode=3: must be in [0, 2]", [](auto& a) { a.group_mode = 3; }},
+      {kValue, "group_mode=-1: must be in [0, 2]", [](auto& a) { a.group_mode = -1; }},
+      {kValue, "groups=2: must be 0 without a group_mode", [](auto& a) { a.groups = 2; }},
+      {kValue, "groups=-2: must be 0 without a group_mode", [](auto& a) { a.groups = -2; }},
+      {kValue, "group_rows=0x300000000: must be NULL without a group_mode",
        [](auto& a) { a.group_rows = address<const int32_t>(0x3'0000'0000); }},
-      {status, "expected_rows=4: must be 0 without a group_mode", [](auto& a) { a.expected_rows = 4; }},
-      {status, "expected_rows=-1: must not be negative", [](auto& a) { a.expected_rows = -1; }},
-      {status, "alpha1=nan: must be finite", [](auto& a) { a.alpha1 = kNan; }},
-      {status, "alpha2=-inf: must be finite", [](auto& a) { a.alpha2 = -kInfinity; }},
+      {kValue, "expected_rows=4: must be 0 without a group_mode", [](auto& a) { a.expected_rows = 4; }},
+      {kValue, "expected_rows=-1: must not be negative", [](auto& a) { a.expected_rows = -1; }},
+      {kValue, "alpha1=nan: must be finite", [](auto& a) { a.alpha1 = kNan; }},
+      {kValue, "alpha2=-inf: must be finite", [](auto& a) { a.alpha2 = -kInfinity; }},
   });
 }
 
@@ -97,13 +88,12 @@ TEST_CASE("an A of 16 bits", "[host][validate]") {
   const dualgemm_args_t good = dualgemm_test::with_a(DUALGEMM_DTYPE_BF16, valid_args());
   const dualgemm_device_t h100 = dualgemm_test::h100();
   SECTION("is NVFP4, BF16 or FP16") {
-    const auto status = DUALGEMM_STATUS_INVALID_VALUE;
     const char* const rule = "must be 0 (BF16), 1 (FP16) or 3 (NVFP4)";
-    check({{status, "a_dtype=2 (FP32): ", [](auto& a) { a.a_dtype = DUALGEMM_DTYPE_FP32; }},
-           {status, "a_dtype=4 (FP8_E4M3): ", [](auto& a) { a.a_dtype = DUALGEMM_DTYPE_FP8_E4M3; }},
-           {status, rule, [](auto& a) { a.a_dtype = 5; }},
-           {status, "a_dtype=-1 (unknown): ", [](auto& a) { a.a_dtype = -1; }},
-           {status, "reserved3=1: must be 0", [](auto& a) { a.reserved3 = 1; }}});
+    check({{kValue, "a_dtype=2 (FP32): ", [](auto& a) { a.a_dtype = DUALGEMM_DTYPE_FP32; }},
+           {kValue, "a_dtype=4 (FP8_E4M3): ", [](auto& a) { a.a_dtype = DUALGEMM_DTYPE_FP8_E4M3; }},
+           {kValue, rule, [](auto& a) { a.a_dtype = 5; }},
+           {kValue, "a_dtype=-1 (unknown): ", [](auto& a) { a.a_dtype = -1; }},
+           {kValue, "reserved3=1: must be 0", [](auto& a) { a.reserved3 = 1; }}});
   }
   SECTION("has no factors, rows of two bytes for an element, and all else of any A") {
     check({{DUALGEMM_STATUS_INVALID_VALUE, "sfa=0x1c0000000: must be NULL unless a_dtype is NVFP4",
@@ -181,45 +171,43 @@ TEST_CASE("an empty output succeeds before pointers and shapes are looked at", "
 }
 
 TEST_CASE("shapes", "[host][validate]") {
-  const auto status = DUALGEMM_STATUS_INVALID_SHAPE;
   check({
-      {status, "k=1000: must be a multiple of 16", [](auto& a) { a.k = 1000; }},
-      {status, "k=1: must be a multiple of 16", [](auto& a) { a.k = 1; }},
-      {status, "n=12: must be a multiple of 8 with c_dtype=0 (BF16)", [](auto& a) { a.n = 12; }},
+      {kShape, "k=1000: must be a multiple of 16", [](auto& a) { a.k = 1000; }},
+      {kShape, "k=1: must be a multiple of 16", [](auto& a) { a.k = 1; }},
+      {kShape, "n=12: must be a multiple of 8 with c_dtype=0 (BF16)", [](auto& a) { a.n = 12; }},
   });
 }
 
 TEST_CASE("tensors that are missing", "[host][validate]") {
-  const auto status = DUALGEMM_STATUS_NULL_POINTER;
   check({
-      {status, "a=NULL", [](auto& a) { a.a = nullptr; }},
-      {status, "b1=NULL", [](auto& a) { a.b1 = nullptr; }},
-      {status, "b2=NULL", [](auto& a) { a.b2 = nullptr; }},
-      {status, "sfa=NULL", [](auto& a) { a.sfa = nullptr; }},
-      {status, "sfb1=NULL", [](auto& a) { a.sfb1 = nullptr; }},
-      {status, "sfb2=NULL", [](auto& a) { a.sfb2 = nullptr; }},
-      {status, "c=NULL", [](auto& a) { a.c = nullptr; }},
+      {kNull, "a=NULL", [](auto& a) { a.a = nullptr; }},
+      {kNull, "b1=NULL", [](auto& a) { a.b1 = nullptr; }},
+      {kNull, "b2=NULL", [](auto& a) { a.b2 = nullptr; }},
+      {kNull, "sfa=NULL", [](auto& a) { a.sfa = nullptr; }},
+      {kNull, "sfb1=NULL", [](auto& a) { a.sfb1 = nullptr; }},
+      {kNull, "sfb2=NULL", [](auto& a) { a.sfb2 = nullptr; }},
+      {kNull, "c=NULL", [](auto& a) { a.c = nullptr; }},
   });
 }
 
 TEST_CASE("row pitches", "[host][validate]") {
-  const auto status = DUALGEMM_STATUS_INVALID_STRIDE;
   check({
-      {status, "k=464: rows must start at multiples of 16 bytes, pass lda >= 480",
+      {kStride, "k=464: rows must start at multiples of 16 bytes, pass lda >= 480",
        [](auto& a) { a.k = 464; }},
-      {status, "k=464: rows must start at multiples of 16 bytes, pass ldb2 >= 480",
+      {kStride, "k=464: rows must start at multiples of 16 bytes, pass ldb2 >= 480",
        [](auto& a) { a.k = 464, a.lda = a.ldb1 = 480; }},
-      {status, "lda=480: must be at least k=512", [](auto& a) { a.lda = 480; }},
-      {status, "ldb1=-512: must be at least k=512", [](auto& a) { a.ldb1 = -512; }},
-      {status, "ldb2=528: must be a multiple of 32", [](auto& a) { a.ldb2 = 528; }},
-      {status, "lda=8589934592: 256 rows must take less than 2^40 bytes", [](auto& a) { a.lda = 1LL << 33; }},
-      {status, "lda=9223372036854775776: 256 rows must take less than 2^40 bytes",
+      {kStride, "lda=480: must be at least k=512", [](auto& a) { a.lda = 480; }},
+      {kStride, "ldb1=-512: must be at least k=512", [](auto& a) { a.ldb1 = -512; }},
+      {kStride, "ldb2=528: must be a multiple of 32", [](auto& a) { a.ldb2 = 528; }},
+      {kStride, "lda=8589934592: 256 rows must take less than 2^40 bytes",
+       [](auto& a) { a.lda = 1LL << 33; }},
+      {kStride, "lda=9223372036854775776: 256 rows must take less than 2^40 bytes",
        [](auto& a) { a.lda = std::numeric_limits<int64_t>::max() - 31; }},
-      {status, "ldc=120: must be at least n=128", [](auto& a) { a.ldc = 120; }},
-      {status, "ldc=132: must be a multiple of 8", [](auto& a) { a.ldc = 132; }},
-      {status, "ldc=1099511627776: 256 rows must take less than 2^48 bytes",
+      {kStride, "ldc=120: must be at least n=128", [](auto& a) { a.ldc = 120; }},
+      {kStride, "ldc=132: must be a multiple of 8", [](auto& a) { a.ldc = 132; }},
+      {kStride, "ldc=1099511627776: 256 rows must take less than 2^48 bytes",
        [](auto& a) { a.ldc = 1LL << 40; }},
-      {status, "ldc=9223372036854775800: 256 rows must take less than 2^48 bytes",
+      {kStride, "ldc=9223372036854775800: 256 rows must take less than 2^48 bytes",
        [](auto& a) { a.ldc = std::numeric_limits<int64_t>::max() - 7; }},
   });
   // This is the largest pitch allowed. C moves out of the way of a terabyte of A.
@@ -227,7 +215,6 @@ TEST_CASE("row pitches", "[host][validate]") {
 }
 
 TEST_CASE("the limits of bytes are exact", "[host][validate]") {
-  const auto status = DUALGEMM_STATUS_INVALID_STRIDE;
   // Rows of A lie 65,552 bytes apart: 16,773,120 of them take 2^40 - 65,536 bytes, and one more is too many.
   const auto rows_of_a = [](int32_t m) {
     return [m](dualgemm_args_t& a) {
@@ -235,7 +222,7 @@ TEST_CASE("the limits of bytes are exact", "[host][validate]") {
     };
   };
   check_accepted({rows_of_a(16773119), rows_of_a(16773120)});
-  check({{status, "lda=131104: 16773121 rows must take less than 2^40 bytes", rows_of_a(16773121)}});
+  check({{kStride, "lda=131104: 16773121 rows must take less than 2^40 bytes", rows_of_a(16773121)}});
   // Rows of C lie 16,777,232 bytes apart: 16,777,200 of them take 2^48 - 256 bytes.
   const auto rows_of_c = [](int32_t m) {
     return [m](dualgemm_args_t& a) {
@@ -243,7 +230,7 @@ TEST_CASE("the limits of bytes are exact", "[host][validate]") {
     };
   };
   check_accepted({rows_of_c(16777200)});
-  check({{status, "ldc=8388616: 16777201 rows must take less than 2^48 bytes", rows_of_c(16777201)}});
+  check({{kStride, "ldc=8388616: 16777201 rows must take less than 2^48 bytes", rows_of_c(16777201)}});
   // The same of problems of C: 33,554,464 bytes, 8,388,600 times.
   const auto problems = [](int32_t batch) {
     return [batch](dualgemm_args_t& a) {
@@ -252,42 +239,45 @@ TEST_CASE("the limits of bytes are exact", "[host][validate]") {
     };
   };
   check_accepted({problems(8388600)});
-  check({{status, "batch_stride_c=16777232: 8388601 problems must take less than 2^48 bytes",
+  check({{kStride, "batch_stride_c=16777232: 8388601 problems must take less than 2^48 bytes",
           problems(8388601)}});
 }
 
 TEST_CASE("alignment", "[host][validate]") {
-  const auto status = DUALGEMM_STATUS_MISALIGNED;
   check({
-      {status, "a=0x100000008: must be 16-byte aligned", [](auto& a) { a.a = address(0x1'0000'0008); }},
-      {status, "b1=0x140000001: must be 16-byte aligned", [](auto& a) { a.b1 = address(0x1'4000'0001); }},
-      {status, "b2=0x180000004: must be 16-byte aligned", [](auto& a) { a.b2 = address(0x1'8000'0004); }},
-      {status, "sfa=0x1c0000002: must be 16-byte aligned", [](auto& a) { a.sfa = address(0x1'c000'0002); }},
-      {status, "sfb1=0x20000000f: must be 16-byte aligned", [](auto& a) { a.sfb1 = address(0x2'0000'000f); }},
-      {status, "sfb2=0x240000008: must be 16-byte aligned", [](auto& a) { a.sfb2 = address(0x2'4000'0008); }},
-      {status, "c=0x280000008: must be 16-byte aligned", [](auto& a) { a.c = address(0x2'8000'0008); }},
-      {status, "alpha1_dev=0x300000002: must be 4-byte aligned",
+      {kMisaligned, "a=0x100000008: must be 16-byte aligned", [](auto& a) { a.a = address(0x1'0000'0008); }},
+      {kMisaligned, "b1=0x140000001: must be 16-byte aligned",
+       [](auto& a) { a.b1 = address(0x1'4000'0001); }},
+      {kMisaligned, "b2=0x180000004: must be 16-byte aligned",
+       [](auto& a) { a.b2 = address(0x1'8000'0004); }},
+      {kMisaligned, "sfa=0x1c0000002: must be 16-byte aligned",
+       [](auto& a) { a.sfa = address(0x1'c000'0002); }},
+      {kMisaligned, "sfb1=0x20000000f: must be 16-byte aligned",
+       [](auto& a) { a.sfb1 = address(0x2'0000'000f); }},
+      {kMisaligned, "sfb2=0x240000008: must be 16-byte aligned",
+       [](auto& a) { a.sfb2 = address(0x2'4000'0008); }},
+      {kMisaligned, "c=0x280000008: must be 16-byte aligned", [](auto& a) { a.c = address(0x2'8000'0008); }},
+      {kMisaligned, "alpha1_dev=0x300000002: must be 4-byte aligned",
        [](auto& a) { a.alpha1_dev = address<const float>(0x3'0000'0002); }},
-      {status, "alpha2_dev=0x300000001: must be 4-byte aligned",
+      {kMisaligned, "alpha2_dev=0x300000001: must be 4-byte aligned",
        [](auto& a) { a.alpha2_dev = address<const float>(0x3'0000'0001); }},
-      {status, "workspace=0x300000080: must be 256-byte aligned",
+      {kMisaligned, "workspace=0x300000080: must be 256-byte aligned",
        [](auto& a) { a.workspace = address(0x3'0000'0080); }},
   });
 }
 
 TEST_CASE("the output may not overlap an input", "[host][validate]") {
-  const auto status = DUALGEMM_STATUS_ALIASING;
   // C takes 256 x 128 x 2 = 0x10000 bytes from 0x280000000; A 256 x 512 / 2 = 0x10000;
   // SFA 2 x 8 atoms = 0x2000.
   check({
-      {status, "c=0x280000000: overlaps a=0x280000000", [](auto& a) { a.a = a.c; }},
-      {status, "overlaps a=0x28000fff0", [](auto& a) { a.a = address(0x2'8000'fff0); }},
-      {status, "overlaps a=0x27fff0010", [](auto& a) { a.a = address(0x2'7fff'0010); }},
-      {status, "overlaps b1=", [](auto& a) { a.b1 = a.c; }},
-      {status, "overlaps b2=", [](auto& a) { a.b2 = a.c; }},
-      {status, "overlaps sfa=0x27fffe010", [](auto& a) { a.sfa = address(0x2'7fff'e010); }},
-      {status, "overlaps sfb1=", [](auto& a) { a.sfb1 = a.c; }},
-      {status, "overlaps sfb2=", [](auto& a) { a.sfb2 = a.c; }},
+      {kAliasing, "c=0x280000000: overlaps a=0x280000000", [](auto& a) { a.a = a.c; }},
+      {kAliasing, "overlaps a=0x28000fff0", [](auto& a) { a.a = address(0x2'8000'fff0); }},
+      {kAliasing, "overlaps a=0x27fff0010", [](auto& a) { a.a = address(0x2'7fff'0010); }},
+      {kAliasing, "overlaps b1=", [](auto& a) { a.b1 = a.c; }},
+      {kAliasing, "overlaps b2=", [](auto& a) { a.b2 = a.c; }},
+      {kAliasing, "overlaps sfa=0x27fffe010", [](auto& a) { a.sfa = address(0x2'7fff'e010); }},
+      {kAliasing, "overlaps sfb1=", [](auto& a) { a.sfb1 = a.c; }},
+      {kAliasing, "overlaps sfb2=", [](auto& a) { a.sfb2 = a.c; }},
   });
   check_accepted({
       [](auto& a) { a.a = address(0x2'8001'0000); },
@@ -308,15 +298,14 @@ TEST_CASE("a tensor ends within the addresses that there are, and nothing wraps 
       [](auto& a) { a.c = address(16), a.a = address(kEnd - 0x10000); },
       [](auto& a) { a.workspace = address(kEnd - 0x100), a.workspace_size = 0x100; },
   });
-  const auto status = DUALGEMM_STATUS_INVALID_VALUE;
   check({
-      {status, "a=0xffffffffffff0010: its 65536 bytes reach beyond the last address",
+      {kValue, "a=0xffffffffffff0010: its 65536 bytes reach beyond the last address",
        [](auto& a) { a.a = address(kEnd - 0xfff0); }},
-      {status, "sfb1=0xfffffffffffff010: its 4096 bytes reach beyond the last address",
+      {kValue, "sfb1=0xfffffffffffff010: its 4096 bytes reach beyond the last address",
        [](auto& a) { a.sfb1 = address(kEnd - 0xff0); }},
-      {status, "c=0xffffffffffff0010: its 65536 bytes reach beyond the last address",
+      {kValue, "c=0xffffffffffff0010: its 65536 bytes reach beyond the last address",
        [](auto& a) { a.c = address(kEnd - 0xfff0); }},
-      {status, "workspace=0xffffffffffffff00: its 257 bytes reach beyond the last address",
+      {kValue, "workspace=0xffffffffffffff00: its 257 bytes reach beyond the last address",
        [](auto& a) { a.workspace = address(kEnd - 0x100), a.workspace_size = 0x101; }},
       {DUALGEMM_STATUS_ALIASING, "c=0xffffffffffff0000: overlaps a=0xfffffffffffe0010",
        [](auto& a) { a.c = address(kEnd - 0x10000), a.a = address(kEnd - 0x1fff0); }},
@@ -349,27 +338,26 @@ TEST_CASE("columns of one buffer with one pitch do not overlap", "[host][validat
 }
 
 TEST_CASE("requests this release does not compute are refused", "[host][validate]") {
-  const auto status = DUALGEMM_STATUS_NOT_SUPPORTED;
   void* const buffer = address(0x3'0000'0000);
   check({
-      {status,
+      {kUnsupported,
        "k=0: must be above 0 with bias1=NULL, bias2=0x300000000: outputs are filled with zeros then, which "
        "is not the result with a bias",
        [&](auto& a) { a.bias2 = buffer, a.k = 0; }},
-      {status, "m=2147483647, n=65528, batch=0: are ",
+      {kUnsupported, "m=2147483647, n=65528, batch=0: are ",
        [](auto& a) {
          a.m = 2147483647, a.n = 65528, a.k = 16;
          a.lda = a.ldb1 = a.ldb2 = 32;
          a.c = address(uintptr_t{1} << 56);
        }},
-      {status, "n=2147483616: must be at most 2147482624",
+      {kUnsupported, "n=2147483616: must be at most 2147482624",
        [](auto& a) {
          a.m = 1, a.n = 2147483616, a.k = 32;
          a.b2 = address(uintptr_t{1} << 50), a.c = address(uintptr_t{1} << 56);
          a.sfa = address(uintptr_t{1} << 52), a.sfb1 = address(uintptr_t{1} << 53);
          a.sfb2 = address(uintptr_t{1} << 54), a.b1 = address(uintptr_t{1} << 51);
        }},
-      {status, "must be at most 2^31-1",
+      {kUnsupported, "must be at most 2^31-1",
        [](auto& a) {
          a.batch = 2147483647, a.m = 257, a.n = 8, a.k = 16;
          a.lda = a.ldb1 = a.ldb2 = 32;

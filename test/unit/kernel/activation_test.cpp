@@ -10,18 +10,13 @@
 
 namespace activation_test {
 
-namespace {
-
 using namespace dualgemm_test;
-using dualgemm::ActivationKind;
-using dualgemm::GeneralParams;
-using dualgemm::silu;
-using dualgemm::TwoFloats;
+using namespace dualgemm;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 template <class M>
-void check_range() {
+static void check_range() {
   for (double g = -120; g <= 120; g += 1.0 / 64) {
     const float gate = static_cast<float>(g);
     const double got = silu<M>(gate);
@@ -32,13 +27,11 @@ void check_range() {
 
 // Computes f(gate) * h(up) as the epilogue multiplies them.
 template <class M>
-TwoFloats swiglu(TwoFloats gate, TwoFloats up) {
+static TwoFloats swiglu(TwoFloats gate, TwoFloats up) {
   const dualgemm::Swiglu<M> activation{dualgemm::Params{}};
   const TwoFloats f = activation.gate(gate), h = activation.up(up);
   return {f.first * h.first, f.second * h.second};
 }
-
-}  // namespace
 
 TEST_CASE("silu is within its bound for every admissible error of ex2 and rcp", "[swiglu]") {
   check_range<Math<0, 0>>();
@@ -80,8 +73,6 @@ TEST_CASE("swiglu: gate and up are not interchangeable, and NaN in either reache
   CHECK(std::isnan(swiglu<M>({nan, 1.0f}, {0.0f, 1.0f}).first));
 }
 
-namespace {
-
 // The functions of the general activations: those of ex2 and rcp, off by so much, and the exact others.
 template <int kEx2Ulps, int kRcpUlps>
 struct GeneralMath : Math<kEx2Ulps, kRcpUlps> {
@@ -89,7 +80,7 @@ struct GeneralMath : Math<kEx2Ulps, kRcpUlps> {
   static float max(float x, float y) { return std::isnan(x) || std::isnan(y) ? kNan : std::max(x, y); }
 };
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 // An activation in double, and how far f and h may be off, relative to their values.
 struct Stated {
@@ -102,7 +93,7 @@ struct Stated {
 
 constexpr float kAlpha = 1.702f, kBeta = 1, kLimit = 7, kSituGate = 4, kSituUp = 25;
 
-GeneralParams parameters(ActivationKind kind) {
+static GeneralParams parameters(ActivationKind kind) {
   GeneralParams p{};
   p.activation = static_cast<int32_t>(kind);
   p.swiglu_alpha = kAlpha;
@@ -116,14 +107,14 @@ GeneralParams parameters(ActivationKind kind) {
 }
 
 // sigmoid(z) of a z that is off by `of_z` ulp in front of ex2, and one product.
-double of_sigmoid(double z, double of_z) {
+static double of_sigmoid(double z, double of_z) {
   return (1 - sigmoid(z)) * (of_z * kU * std::fabs(z) + 4 * kU) + 4 * kU;
 }
-double nothing(double) { return 0; }
-double same(double x) { return x; }
-double clamped(double u) { return std::clamp<double>(u, -kLimit, kLimit) + double{kBeta}; }
-double one_rounding(double) { return kU; }
-double gelu_z(double g) { return 2 * std::sqrt(2 / M_PI) * (g + 0.044715 * g * g * g); }
+static double nothing(double) { return 0; }
+static double same(double x) { return x; }
+static double clamped(double u) { return std::clamp<double>(u, -kLimit, kLimit) + double{kBeta}; }
+static double one_rounding(double) { return kU; }
+static double gelu_z(double g) { return 2 * std::sqrt(2 / M_PI) * (g + 0.044715 * g * g * g); }
 
 const Stated kStated[] = {
     {ActivationKind::kSwiglu,
@@ -143,7 +134,7 @@ const Stated kStated[] = {
 };
 
 template <class M>
-void check_general() {
+static void check_general() {
   for (const Stated& stated : kStated)
     dualgemm::visit_activation<M>(stated.kind, parameters(stated.kind), [&](const auto& activation) {
       for (double x = -90; x <= 90; x += 1.0 / 64) {
@@ -159,8 +150,6 @@ void check_general() {
       }
     });
 }
-
-}  // namespace
 
 TEST_CASE("every activation is within its stated error for every admissible error of ex2 and rcp",
           "[activation]") {

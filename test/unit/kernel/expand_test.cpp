@@ -16,10 +16,8 @@ namespace expand_test {
 
 namespace sm90 = dualgemm::sm90;
 
-namespace {
-
 // Returns the fp16 of a number that is one. Throws if it is none: an expansion that rounds is wrong.
-uint16_t exact_fp16(double x) {
+static uint16_t exact_fp16(double x) {
   if (std::isnan(x)) return 0x7E00;
   const auto sign = static_cast<uint16_t>(std::signbit(x) ? 0x8000 : 0);
   if (x == 0) return sign;
@@ -29,9 +27,9 @@ uint16_t exact_fp16(double x) {
   return static_cast<uint16_t>(sign | ((exponent + 14) * 1024 + static_cast<int>(mantissa)));
 }
 
-uint16_t low(uint32_t pair) { return static_cast<uint16_t>(pair); }
-uint16_t high(uint32_t pair) { return static_cast<uint16_t>(pair >> 16); }
-uint32_t pair_of(uint16_t first, uint16_t second) { return uint32_t{second} << 16 | first; }
+static uint16_t low(uint32_t pair) { return static_cast<uint16_t>(pair); }
+static uint16_t high(uint32_t pair) { return static_cast<uint16_t>(pair >> 16); }
+static uint32_t pair_of(uint16_t first, uint16_t second) { return uint32_t{second} << 16 | first; }
 
 // The operations of expand.cuh from their definitions.
 struct Half {
@@ -51,7 +49,7 @@ struct Half {
   }
 };
 
-uint16_t exact_bf16(double x) {
+static uint16_t exact_bf16(double x) {
   if (std::isnan(x)) return 0x7FC0;
   const auto bits = std::bit_cast<uint32_t>(static_cast<float>(x));
   if (ref::bf16_decode(static_cast<uint16_t>(bits >> 16)) != x) throw std::domain_error("no bf16 number");
@@ -76,12 +74,10 @@ struct Brain {
 // Where element i of a word goes: elements k and k + 4 share a register, even and odd ones differ in the
 // step.
 template <class Math>
-double element(const sm90::Pairs& pairs, int i) {
+static double element(const sm90::Pairs& pairs, int i) {
   const uint32_t pair = pairs.pair[i % 2][i / 2 % 2];
   return Math::decode(i < 4 ? low(pair) : high(pair));
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("expansion: every code times every factor is exact, in every place", "[expand]", Half,
                    Brain) {
@@ -115,11 +111,9 @@ TEMPLATE_TEST_CASE("expansion: every code times every factor is exact, in every 
   CHECK(sm90::unscale(dualgemm::CType::kNvfp4) == std::ldexp(1.0f, -2 * TestType::kExponent));
 }
 
-namespace {
-
 // Every number that a code and a factor may become, but for signs, zero and NaN.
 template <class Math>
-std::set<double> expanded_numbers() {
+static std::set<double> expanded_numbers() {
   std::set<double> out;
   for (uint32_t factor = 0; factor < 0x7F; ++factor)
     for (uint32_t code = 0; code < 8; ++code) {
@@ -129,8 +123,6 @@ std::set<double> expanded_numbers() {
   out.erase(0);
   return out;
 }
-
-}  // namespace
 
 TEST_CASE("expansion: weights are normal numbers of bf16, and of fp16 from 2^-7 on", "[expand]") {
   CHECK(*expanded_numbers<Brain>().begin() >= 0x1p-126);

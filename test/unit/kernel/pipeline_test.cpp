@@ -6,9 +6,7 @@
 
 namespace pipeline_test {
 
-using dualgemm::consumer_start;
-using dualgemm::PipelineState;
-using dualgemm::producer_start;
+using namespace dualgemm;
 
 namespace {
 

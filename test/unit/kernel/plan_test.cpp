@@ -16,27 +16,23 @@
 
 namespace plan_test {
 
-using dualgemm::Arch;
-using dualgemm::Instance;
-using dualgemm::Plan;
+using namespace dualgemm;
 using dualgemm::sm100::Options;
 using dualgemm::sm100::plan_of;
 using dualgemm::sm100::TmemMap;
-
-namespace {
 
 constexpr int kMaxSmemBytes = 227 * 1024;  // of a CTA of compute capability 9.0 and 10.x
 constexpr int kTmemColumns = 512;
 
 // Returns the plan of a tile's instances, by the name that they have without their epilogue.
-const Plan& plan_named(const std::string& tile) {
+static const Plan& plan_named(const std::string& tile) {
   for (const Instance& instance : dualgemm::instances())
     if (std::string(instance.name).starts_with(tile + "_")) return instance.plan;
   FAIL("the library has no instance " << tile);
   return dualgemm::instance(0).plan;
 }
 
-std::vector<Instance> instances_of(Arch arch) {
+static std::vector<Instance> instances_of(Arch arch) {
   std::vector<Instance> out;
   for (const Instance& instance : dualgemm::instances())
     if (instance.plan.arch == arch) out.push_back(instance);
@@ -44,7 +40,7 @@ std::vector<Instance> instances_of(Arch arch) {
 }
 
 // Returns the options that a plan was derived from.
-Options options_of(const Plan& plan) {
+static Options options_of(const Plan& plan) {
   return {.tile_m = plan.tile.m,
           .tile_n = plan.tile.n,
           .split_k = plan.tile.split_k,
@@ -57,7 +53,7 @@ Options options_of(const Plan& plan) {
           .products = plan.mma.accumulators};
 }
 
-dualgemm::sm90::Options sm90_options_of(const Plan& plan) {
+static dualgemm::sm90::Options sm90_options_of(const Plan& plan) {
   return {.tile_m = plan.tile.m,
           .tile_n = plan.tile.n,
           .split_k = plan.tile.split_k,
@@ -98,12 +94,10 @@ using Maps = std::tuple<Mapped<64, 128, 2, 4>, Mapped<64, 128, 1, 4>, Mapped<64,
                         MappedOne<128, 128, 1, 7>, MappedOne<128, 256, 2, 5>, MappedOne<128, 256, 2, 4>,
                         MappedOne<256, 128, 2, 4, 2>, MappedOne<256, 192, 2, 4>, MappedOne<256, 256, 1, 5>>;
 
-bool same_map(const Plan& left, const Plan& right) {
+static bool same_map(const Plan& left, const Plan& right) {
   return left.tmem == right.tmem && left.mma.columns == right.mma.columns &&
          left.mma.products == right.mma.products && left.scales.sfb_blocks == right.scales.sfb_blocks;
 }
-
-}  // namespace
 
 TEST_CASE("every instance has the plan that follows from its options, and its name", "[plan]") {
   for (const Instance& instance : dualgemm::instances()) {

@@ -14,12 +14,7 @@
 
 namespace scheduler_test {
 
-using dualgemm::DenseScheduler;
-using dualgemm::GroupedScheduler;
-using dualgemm::GroupTable;
-using dualgemm::Tile;
-
-namespace {
+using namespace dualgemm;
 
 // The schedulers need to know this of a kernel.
 template <int kRows>
@@ -35,19 +30,20 @@ using Rows64 = TilesOf<64>;
 using Rows128 = TilesOf<128>;
 using Rows256 = TilesOf<256>;
 
-int32_t ceil_div(int32_t value, int32_t divisor) { return (value + divisor - 1) / divisor; }
+static int32_t ceil_div(int32_t value, int32_t divisor) { return (value + divisor - 1) / divisor; }
 
 // Returns all tiles of one CTA. It stops past the number of tiles there are, so a scheduler that never ends
 // fails.
 template <class Scheduler>
-std::vector<Tile> tiles_of(Scheduler scheduler, size_t limit) {
+static std::vector<Tile> tiles_of(Scheduler scheduler, size_t limit) {
   std::vector<Tile> tiles;
   for (Tile tile; tiles.size() <= limit && scheduler.next(tile);) tiles.push_back(tile);
   return tiles;
 }
 
 template <class Cfg>
-std::vector<Tile> dense_tiles(int32_t m, int32_t n_tiles, int32_t problems, uint32_t cta, uint32_t ctas) {
+static std::vector<Tile> dense_tiles(int32_t m, int32_t n_tiles, int32_t problems, uint32_t cta,
+                                     uint32_t ctas) {
   const int32_t m_tiles = ceil_div(m, Cfg::kTileM);
   return tiles_of(DenseScheduler<Cfg>({m_tiles, n_tiles, problems}, m, cta, ctas),
                   static_cast<size_t>(m_tiles) * n_tiles * problems);
@@ -90,12 +86,12 @@ struct Seeking {
   }
 };
 
-bool same(const Tile& x, const Tile& y) {
+static bool same(const Tile& x, const Tile& y) {
   return x.m == y.m && x.n == y.n && x.problem == y.problem && x.row == y.row && x.rows == y.rows;
 }
 
 template <class Cfg>
-void check_groups(const Groups& groups, int32_t n_tiles, uint32_t ctas) {
+static void check_groups(const Groups& groups, int32_t n_tiles, uint32_t ctas) {
   const auto table = groups.table<Cfg>();
   std::map<std::tuple<int32_t, int32_t, int32_t>, int> count;  // by group, m and n
   size_t least = SIZE_MAX, most = 0, all = 0;
@@ -133,8 +129,6 @@ void check_groups(const Groups& groups, int32_t n_tiles, uint32_t ctas) {
   for (const auto& [tile, times] : count) REQUIRE(times == 1);
   REQUIRE(most - least <= 1);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("every tile of every problem is computed exactly once", "[scheduler]", Rows64, Rows128,
                    Rows256) {

@@ -17,13 +17,9 @@
 #include "unit/architecture/plan.h"
 #include "unit/host/arguments.h"
 
-using dualgemm_test::address;
-using dualgemm_test::b200;
-using dualgemm_test::masked_args;
-using dualgemm_test::valid_args;
+using namespace dualgemm_test;
 
 namespace dualgemm {
-namespace {
 
 constexpr EpilogueKind kFp16{false, 1, {{CType::kFp16, "fp16", 16, 64}}};
 constexpr EpilogueKind kFp16General{true, 1, {{CType::kFp16, "fp16", 16, 64}}};
@@ -33,12 +29,12 @@ constexpr EpilogueKind kBf16{false, 1, {{CType::kBf16, "bf16", 16, 64}}};
 constexpr EpilogueKind kBf16General{true, 1, {{CType::kBf16, "bf16", 16, 64}}};
 constexpr EpilogueKind kFp8{true, 1, {{CType::kFp8, "fp8", 8, 32}}};
 
-constexpr Plan pair_plan(bool grouped) {
+static constexpr Plan pair_plan(bool grouped) {
   return sm100::plan_of({.tile_m = 256, .tile_n = 128, .stages = 4, .scale_stages = 4, .grouped = grouped});
 }
 constexpr Plan kPair = pair_plan(false), kGroupedPair = pair_plan(true);
 
-constexpr Plan b200_plan(bool grouped) {
+static constexpr Plan b200_plan(bool grouped) {
   return sm100::plan_of(
       {.tile_m = 64, .tile_n = 128, .stages = 4, .scale_stages = 4, .acc_stages = 2, .grouped = grouped});
 }
@@ -54,19 +50,17 @@ constexpr Instance kTable[] = {
     {"b200_bf16_general_grouped", nullptr, b200_plan(true), kBf16General, 200000},
 };
 
-}  // namespace
-
 int32_t instance_count() { return std::size(kTable); }
 const Instance& instance(int32_t index) { return kTable[index]; }
 
 }  // namespace dualgemm
 
-namespace {
+static dualgemm_device_t h200() {
+  return {sizeof(dualgemm_device_t), 9, 0, 132, 13000, 1, "NVIDIA H200", 0, 0};
+}
 
-dualgemm_device_t h200() { return {sizeof(dualgemm_device_t), 9, 0, 132, 13000, 1, "NVIDIA H200", 0, 0}; }
-
-dualgemm_args_t asked(dualgemm_dtype_t c_dtype,
-                      dualgemm_activation_t activation = DUALGEMM_ACTIVATION_SWIGLU) {
+static dualgemm_args_t asked(dualgemm_dtype_t c_dtype,
+                             dualgemm_activation_t activation = DUALGEMM_ACTIVATION_SWIGLU) {
   dualgemm_args_t args = valid_args();
   args.c_dtype = c_dtype;
   args.activation = activation;
@@ -74,7 +68,7 @@ dualgemm_args_t asked(dualgemm_dtype_t c_dtype,
 }
 
 // Returns the name of the instance that is chosen, or what is said instead.
-std::string choice(const dualgemm_args_t& args, const dualgemm_device_t& device) {
+static std::string choice(const dualgemm_args_t& args, const dualgemm_device_t& device) {
   int32_t id = 0;
   if (dualgemm_select_instance(&args, &device, &id) != DUALGEMM_STATUS_SUCCESS) return dualgemm_last_error();
   dualgemm_instance_info_t info;
@@ -83,12 +77,10 @@ std::string choice(const dualgemm_args_t& args, const dualgemm_device_t& device)
   return info.name;
 }
 
-std::string refusal(const dualgemm_args_t& args, const dualgemm_device_t& device = b200()) {
+static std::string refusal(const dualgemm_args_t& args, const dualgemm_device_t& device = b200()) {
   CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_NOT_SUPPORTED);
   return dualgemm_last_error();
 }
-
-}  // namespace
 
 TEST_CASE("a device is served where the table has an instance for it", "[table]") {
   const dualgemm_args_t args = asked(DUALGEMM_DTYPE_FP16);

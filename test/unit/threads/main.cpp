@@ -17,6 +17,7 @@
 
 #include "host/include/dualgemm.h"
 #include "support/stub/cuda.h"
+#include "support/stub/problem.h"
 
 namespace {
 
@@ -33,18 +34,6 @@ void expect(bool holds, int thread, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "thread %d: %s: %s\n", thread, what, dualgemm_last_error());
   ++wrong;
-}
-
-void* address(uint64_t gigabyte) { return reinterpret_cast<void*>(gigabyte << 30); }
-
-dualgemm_args_t problem(int32_t m, int32_t n, int32_t k) {
-  dualgemm_args_t args;
-  dualgemm_args_init(&args);
-  args.m = m, args.n = n, args.k = k;
-  args.a = address(64), args.b1 = address(128), args.b2 = address(192);
-  args.sfa = address(256), args.sfb1 = address(320), args.sfb2 = address(384);
-  args.c = address(448);
-  return args;
 }
 
 void launch(int thread, int round) {
