@@ -67,7 +67,8 @@ torch-linear: torch   ## on a Hopper GPU: linear layers in PyTorch, beside torch
 
 bench-model: torch    ## on a Hopper GPU: a model of the package transformers in bf16 and in NVFP4, and errors
 	@export PYTHONPATH=host/python PYTHONDONTWRITEBYTECODE=1 && $(torch_python) bench/torch/errors.py && \
-	  $(torch_python) bench/torch/parallel.py && $(torch_python) bench/torch/model.py $(ARGS)
+	  $(torch_python) bench/torch/parallel.py && $(torch_python) bench/torch/model.py $(ARGS) && \
+	  $(torch_python) bench/torch/model.py --models qwen3-8b --layers 6 --prefill 0 --contenders "bf16;dualgemm" --compile
 
 package-test: WANTED := test
 package-test: configure ## the library as it ships: built as a subproject, installed, linked in every way

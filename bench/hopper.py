@@ -194,8 +194,8 @@ def layers(name):
 
 def model(name):
     """Milliseconds, and how many times faster than in bf16."""
-    line(["model", "layers", "weights of linear layers", "prefill", "decode, batch 1", "decode, batch 8", "linears, GB",
-          "most memory, GB"])
+    line(["model", "layers", "weights of linear layers", "prefill", "decode, batch 1", "decode, batch 8",
+          "memory of the layers' weights, GB", "peak while running, GB"])
     line(["---"] * 8)
     for row in report(name)["results"]:
         if row["contender"] == "bf16": base = row

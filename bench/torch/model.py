@@ -13,13 +13,17 @@ import copy
 import gc
 import json
 import statistics
+import sys
 
 import torch
-import transformers
+from torch.nn import functional
 
 import dualgemm
-from dualgemm.transformers import convert
-from torch.nn import functional
+try:
+    import transformers
+    from dualgemm.transformers import convert
+except ImportError as error:
+    sys.exit(f"bench/torch needs the package transformers: {error}")
 
 try:
     from humming.layer import HummingLayer

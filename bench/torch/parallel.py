@@ -12,7 +12,6 @@ import os
 
 import torch
 import torch.distributed as dist
-import transformers
 
 import model as models
 from dualgemm import nn
@@ -20,14 +19,10 @@ from dualgemm.transformers import convert
 from errors import weight_of
 
 RANKS = 2
-BF16, FP32 = 2.0**-8, 2.0**-24  # largest relative error of rounding to nearest
-
-
-def product(x, error, weight):
-    """x W^T in fp64, and how far a sum in fp32 may be from it whose x is off by `error`. A sum of k terms in any order
-    is off by k roundings of their magnitudes at most; the scale of the weight is one more."""
-    magnitudes = x.abs() @ weight.abs().T
-    return x @ weight.T, error @ weight.abs().T + (weight.shape[1] + 1) * FP32 * magnitudes
+BF16 = 2.0**-8  # largest relative error of rounding to nearest
+# Of a sum of k products, as a part of the sum of their magnitudes and of k: tensor cores align 16 products and what was
+# added up before to the largest of them, and cut each of the 17 off below 24 places.
+STEP = 17 / 16 * 2.0**-23
 
 
 def rounded(y, error, times=1):
@@ -36,26 +31,22 @@ def rounded(y, error, times=1):
     return error + times * BF16 * (y.abs() + error)
 
 
-def linear_bound(linear, x, row):
-    weight = weight_of(linear)
-    y, error = product(x, torch.zeros_like(x), weight)
-    if not row: return y, rounded(y, error)
-    parts = sum((part @ w.T).abs() for part, w in zip(x.chunk(RANKS, -1), weight.chunk(RANKS, -1)))
-    return y, rounded(parts, error, 2)
+def product(x, weight, row):
+    """x W^T in fp64, how far a launch may be from it, and what a rank alone has of it. Of a `row` each rank has a part
+    of k, which it rounds; the sum of the parts is rounded once more."""
+    y, error = x @ weight.T, STEP * weight.shape[1] * (x.abs() @ weight.abs().T)
+    if not row: return y, rounded(y, error), None
+    parts = [part @ w.T for part, w in zip(x.chunk(RANKS, -1), weight.chunk(RANKS, -1))]
+    return y, rounded(sum(part.abs() for part in parts), error, 2), parts[0]
 
 
-def mlp_bound(mlp, x):
-    """silu changes by 1.1 of its argument's change at most; the activation itself is computed to 2^-20."""
-    none = torch.zeros_like(x)
-    (gate, gate_error), (up, up_error) = (product(x, none, weight_of(each)) for each in (mlp.gate_proj, mlp.up_proj))
-    act = torch.nn.functional.silu(gate)
-    h = act * up
-    h_error = 1.1 * gate_error * (up.abs() + up_error) + (act.abs() + 2.0**-20) * up_error + 2.0**-20 * h.abs()
-    h_error = rounded(h, h_error)
-    weight = weight_of(mlp.down_proj)
-    y, error = product(h, h_error, weight)
-    parts = sum((part @ w.T).abs() for part, w in zip(h.chunk(RANKS, -1), weight.chunk(RANKS, -1)))
-    return y, rounded(parts, error, 2)
+def activated(x, gate, up):
+    """The hidden activations in fp64, and their bound: silu changes by 1.1 of its argument's change at most, and is
+    computed to 2^-20."""
+    (g, g_error, _), (u, u_error, _) = product(x, gate, False), product(x, up, False)
+    act = torch.nn.functional.silu(g)
+    error = 1.1 * g_error * (u.abs() + u_error) + (act.abs() + 2.0**-20) * u_error + 2.0**-20 * (act * u).abs()
+    return act * u, rounded(act * u, error)
 
 
 def divided(model, rank):
@@ -76,22 +67,59 @@ def worst(y, expected, bound):
     return float(ratio.nan_to_num(float("inf")).max())
 
 
+def share(rank, *tensors):
+    """A rank's columns."""
+    return [tensor.chunk(RANKS, -1)[rank].contiguous() for tensor in tensors]
+
+
+def check_linear(linear, part, x, rank, row):
+    y = part(*share(rank, x)) if row else part(x)
+    expected, bound, alone = product(x.double(), weight_of(linear), row)
+    if row: check_bound(expected, bound, alone)
+    else: expected, bound = share(rank, expected, bound)
+    check_bound(expected, bound)
+    return worst(y, expected, bound)
+
+
+def check_mlp(mlp, part, x, rank):
+    """Its two stages: what gate and up make of x, and what down makes of that."""
+    seen, down = [], part.down_proj.product
+
+    def noted(operands, *others):
+        seen.append(operands[0])
+        return down(operands, *others)
+    part.down_proj.product = noted
+    y = part(x)
+    del part.down_proj.product
+    hidden, bound = share(rank, *activated(x.double(), weight_of(mlp.gate_proj), weight_of(mlp.up_proj)))
+    check_bound(hidden, bound)
+    gathered = [torch.empty_like(seen[0]) for _ in range(RANKS)]
+    dist.all_gather(gathered, seen[0].contiguous())
+    expected, down_bound, alone = product(torch.cat(gathered, -1).double(), weight_of(mlp.down_proj), True)
+    check_bound(expected, down_bound, alone)
+    return worst(seen[0], hidden, bound), worst(y, expected, down_bound)
+
+
+def check_bound(expected, bound, *others):
+    """The bound says something: zeros are beyond it, and so is what a rank has alone."""
+    for other in (torch.zeros_like(expected), *others):
+        if worst(other, expected, bound) <= 1: raise SystemExit("a bound is wider than what it bounds")
+
+
 def check_layers(whole, parts, rank, device):
-    """Prints the worst of all layers. Inputs are the same on both ranks."""
+    """The worst of all layers, by name. Inputs are the same on both ranks."""
     generator, results = torch.Generator(device).manual_seed(3), {}
+
+    def note(name, error): results[name] = max(results.get(name, 0), error)
     for one, part in zip(whole.model.layers, parts.model.layers):
-        for name in ("q_proj", "k_proj", "v_proj", "o_proj", "mlp"):
-            float_module = one.mlp if name == "mlp" else getattr(one.self_attn, name)
-            module = part.mlp if name == "mlp" else getattr(part.self_attn, name)
-            k = one.mlp.gate_proj.in_features if name == "mlp" else float_module.in_features
-            x = torch.randn(16, k, generator=generator, device=device).bfloat16()
-            row = name == "o_proj"
-            y = module(x.chunk(RANKS, -1)[rank] if row else x)
-            expected, bound = mlp_bound(float_module, x.double()) if name == "mlp" else \
-                linear_bound(float_module, x.double(), row)
-            if name in ("q_proj", "k_proj", "v_proj"):
-                expected, bound = expected.chunk(RANKS, -1)[rank], bound.chunk(RANKS, -1)[rank]
-            results[name] = max(results.get(name, 0), worst(y, expected, bound))
+        def inputs(k): return torch.randn(16, k, generator=generator, device=device).bfloat16()
+        for name in ("q_proj", "k_proj", "v_proj", "o_proj"):
+            linear = getattr(one.self_attn, name)
+            x = inputs(linear.in_features)
+            note(name, check_linear(linear, getattr(part.self_attn, name), x, rank, name == "o_proj"))
+        hidden, down = check_mlp(one.mlp, part.mlp, inputs(one.mlp.gate_proj.in_features), rank)
+        note("gate and up", hidden)
+        note("down_proj", down)
     return results
 
 
@@ -114,10 +142,10 @@ def of_rank(rank, options):
     divergence = (one.exp() * (one - two)).sum(-1)
     if rank == 0:
         print(f"{torch.cuda.get_device_name() if options.device == 'cuda' else 'CPU'}, torch {torch.__version__}, "
-              f"transformers {transformers.__version__}: {options.model}, {config.num_hidden_layers} layers, "
+              f"transformers {models.transformers.__version__}: {options.model}, {config.num_hidden_layers} layers, "
               f"{RANKS} ranks")
         for name in gathered[0]:
-            print(f"{name:7} largest error / bound, of both ranks and all layers: {max(g[name] for g in gathered):.3f}")
+            print(f"{name:11} largest error / bound, of both ranks and all layers: {max(g[name] for g in gathered):.3f}")
         print(f"KL divergence of the logits from one rank's: mean {float(divergence.mean()):.3g}, "
               f"largest {float(divergence.max()):.3g} nats, of {options.tokens} tokens")
     dist.destroy_process_group()
