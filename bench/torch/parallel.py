@@ -144,8 +144,8 @@ def of_rank(rank, options):
         print(f"{torch.cuda.get_device_name() if options.device == 'cuda' else 'CPU'}, torch {torch.__version__}, "
               f"transformers {models.transformers.__version__}: {options.model}, {config.num_hidden_layers} layers, "
               f"{RANKS} ranks")
-        for name in gathered[0]:
-            print(f"{name:11} largest error / bound, of both ranks and all layers: {max(g[name] for g in gathered):.3f}")
+        print("largest error / bound, of both ranks and all layers")
+        for name in gathered[0]: print(f"{name:11} {max(each[name] for each in gathered):.3f}")
         print(f"KL divergence of the logits from one rank's: mean {float(divergence.mean()):.3g}, "
               f"largest {float(divergence.max()):.3g} nats, of {options.tokens} tokens")
     dist.destroy_process_group()
