@@ -320,6 +320,41 @@ class Loading(Case):
             mixed = {**first, **named("up_proj.", part)}
             self.same(module(x), module_of(nn.GatedMLP, mixed, "cpu", HIDDEN, INNER, a_format=a_format)(x))
 
+    def test_loaded_tensors_are_never_written_to(self):
+        """With assign=True, of which a module holds what it is given: other weights, and the first ones again."""
+        x = exact(3, HIDDEN)
+        for format, a_format, scale in itertools.product(FORMATS, ("16bit", "nvfp4"), (None, INPUT_SCALE)):
+            first, second = (dense(format, scale, scales=scales) for scales in ((0.01, 0.03, 0.02), (0.02, 0.01, 0.05)))
+            for tensors in (first, second):
+                tensors.update({f"{stem}_proj.bias": torch.randn(n).to(BF16)
+                                for stem, n in (("gate", INNER), ("up", INNER), ("down", HIDDEN))})
+            before = copy.deepcopy(first)
+            module, other = (nn.GatedMLP(HIDDEN, INNER, bias=True, device="meta", a_format=a_format) for _ in range(2))
+            for each in (module, other): each.load_state_dict(first, assign=True)
+            wanted, saved = module(x), module.state_dict()
+            with self.subTest(format, a_format=a_format, scale=scale):
+                for again in (first, saved):
+                    module.load_state_dict(second, assign=True)
+                    self.assertFalse(torch.equal(module(x), wanted))
+                    self.same(other(x), wanted)
+                    self.same_tensors(first, before)
+                    module.load_state_dict(again, assign=True)
+                    self.same(module(x), wanted)
+
+    def test_no_two_buffers_share_memory(self):
+        """A later checkpoint may have two numbers where one had the same, or input scales where one had none."""
+        fused, scaled = fuse(dense(), ("gate_up_proj", "down_proj")), dense("modelopt", INPUT_SCALE)
+        fused["gate_up_proj.weight_scale_2"] = torch.tensor(0.02)
+        x = exact(3, HIDDEN)
+        for tensors, a_format, assign in itertools.product((fused, dense()), ("16bit", "nvfp4"), (False, True)):
+            module = nn.GatedMLP(HIDDEN, INNER, device="meta", a_format=a_format)
+            module.load_state_dict(copy.deepcopy(tensors), assign=True)
+            module(x)
+            held = [t for t in module.buffers() if t.numel() == 1]
+            self.assertEqual(len({t.data_ptr() for t in held}), len(held))
+            module.load_state_dict(copy.deepcopy(scaled), assign=assign)
+            self.same(module(x), module_of(nn.GatedMLP, scaled, "cpu", HIDDEN, INNER, a_format=a_format)(x))
+
     def test_tensors_that_are_set_by_name(self):
         """As programs do that place layers on several devices."""
         tensors = dense()

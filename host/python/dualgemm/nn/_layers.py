@@ -136,7 +136,7 @@ class _Gated(torch.nn.Module):
     def _scales(gate, up):
         """Of an A that is quantised: its scale, and the alphas. Gate and up share A, so the larger of their input
         scales is for both: what saturates with it would have saturated before."""
-        if gate.encode_a is None or up.encode_a is None: return None, gate.decode, up.decode
+        if gate.encode_a is None or up.encode_a is None: return None, gate.decode.clone(), up.decode.clone()
         decode_a = torch.maximum(gate.decode_a, up.decode_a)
         return torch.minimum(gate.encode_a, up.encode_a), gate.decode * decode_a, up.decode * decode_a
 

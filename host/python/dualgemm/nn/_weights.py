@@ -50,6 +50,11 @@ def keep(module, name, tensor):
     else: module._buffers[name] = tensor
 
 
+def _own(tensor):
+    """A copy without gaps."""
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
 class Weights(torch.nn.Module):
     """Holds the tensors of a checkpoint under the checkpoint's names. The factors lie in rows until prepare(), which
     load_state_dict and the first forward call, and in atoms after it; state_dict() moves them back, which changes no
@@ -103,20 +108,21 @@ class Weights(torch.nn.Module):
     # ---- what a launch takes ----
 
     def _derive(self):
-        """The tensors of _DERIVED."""
+        """The tensors of _DERIVED. Each has memory of its own, which keep() may write to: those that are held may be
+        the caller's."""
         names, held = self.names, self._buffers
         factors, bias = held[names.factors], held["bias"]
         atoms = held["atoms"] if factors is None else ops.sf_swizzle(factors)
-        decode = held[names.weight_scale].float().flatten().contiguous()
+        decode = _own(held[names.weight_scale].float().flatten())
         if self.format in ENCODES: decode = 1 / decode
-        alpha, encode_a, decode_a = decode, None, held[names.input_scale]
+        alpha, encode_a, decode_a = decode.clone(), None, held[names.input_scale]
         if decode_a is not None:
-            decode_a = decode_a.float().flatten().contiguous()
+            decode_a = _own(decode_a.float().flatten())
             encode_a = 1 / decode_a
             if self.format in ENCODES: encode_a, decode_a = decode_a, encode_a
             alpha = decode * decode_a
         if bias is not None:  # a launch takes bfloat16 and float32
-            bias = (bias.float() if bias.dtype == torch.float16 else bias).contiguous()
+            bias = _own(bias.float() if bias.dtype == torch.float16 else bias)
             if self.parallel == "row" and self.tp_rank > 0: bias = None  # the sum of the ranks has it once
         return atoms, decode, alpha, encode_a, decode_a, bias
 
