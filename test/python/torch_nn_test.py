@@ -707,6 +707,17 @@ class Torch(Case):
         self.assertFalse(module.prepared)
         self.same(y, module(x))
 
+    def test_nothing_of_a_module_is_hidden(self):
+        """By an attribute of the same name: programs call these on every module of a model."""
+        for layer in self.layers("cpu"):
+            for module in layer.modules():
+                for name in dir(torch.nn.Module):
+                    if name.startswith("__") or not callable(getattr(torch.nn.Module, name)): continue
+                    self.assertTrue(callable(getattr(module, name)), f"{type(module).__name__}.{name}")
+            layer.zero_grad()
+            self.assertIs(layer.requires_grad_(False), layer)
+            self.assertEqual(list(layer.parameters()), [])
+
     def test_autocast(self):
         for device in DEVICES:
             for module in self.layers(device):

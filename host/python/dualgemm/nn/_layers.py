@@ -107,7 +107,7 @@ class _Gated(torch.nn.Module):
             if name not in _activations.PARAMETERS: raise TypeError(f"{name}: is no argument, nor one of an activation")
         self.hidden, self.intermediate, self.experts = hidden, intermediate, experts
         self.activation = _activations.number(activation, _activations.GATED)
-        self.flags, self.parameters, self.rows, self.layout = flags, parameters, rows, None
+        self.flags, self.numbers, self.rows, self.layout = flags, parameters, rows, None
         self.gate_proj, self.up_proj = (weights(intermediate, hidden, "column") for _ in range(2))
         self.down_proj = weights(hidden, intermediate, "row")
         self.pair = self.gate_proj.pair = self.up_proj.pair = {"current": False}
@@ -162,7 +162,7 @@ class _Gated(torch.nn.Module):
         """Gate and up, and their activation; then down, whose rows are those of A."""
         gate, up, down, (encode, alpha_gate, alpha_up) = self._operands()
         rows = dict(group_rows=groups, flags=self.flags)
-        launch = dict(bias1=gate.bias, bias2=up.bias, activation=self.activation, **rows, **self.parameters)
+        launch = dict(bias1=gate.bias, bias2=up.bias, activation=self.activation, **rows, **self.numbers)
         if self.gate_proj.quantises:
             a, sfa, a_scale = _quantise(x, encode, row_index=row_token, group_rows=groups)
         else: a, sfa, a_scale = x if row_token is None else ops.moe_gather(x, row_token), None, None
