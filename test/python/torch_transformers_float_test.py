@@ -99,8 +99,12 @@ class Floats(Case):
                              (("lm_head", "layers.1.*"), {"GatedMLP": 1, "Linear": 4 + 3}),
                              (("lm_head", "Qwen3MLP"), {"Linear": 8}),
                              (("lm_head", "re:model.layers.0.mlp.(gate|up)"), {"GatedMLP": 1, "Linear": 8 + 1 + 3}),
-                             ((), {"GatedMLP": 2, "Linear": 8 + 6 + 1})):
-            with self.subTest(ignore): self.assertEqual(kinds(ours.convert(tiny(), ignore=ignore)), left)
+                             ((), {"GatedMLP": 2, "Linear": 8 + 6 + 1}),
+                             ("lm_head", {"GatedMLP": 2, "Linear": 8 + 6}), ("*proj", {"Linear": 1})):
+            with self.subTest(ignore):
+                self.assertEqual(kinds(ours.convert(tiny(), ignore=ignore)), left)
+                listed = [ignore] if isinstance(ignore, str) else list(ignore)
+                self.assertEqual(ours.DualGemmConfig(ignore=ignore).to_dict()["ignore"], listed)
         tied = ours.convert(tiny(tie_word_embeddings=True), ignore=())
         self.assertIs(tied.lm_head.weight, tied.model.embed_tokens.weight)
         self.assertEqual(kinds(ours.convert(tiny("Mixtral"), ignore=("lm_head", "experts"))), {"Linear": 8})

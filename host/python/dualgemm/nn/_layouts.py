@@ -8,7 +8,8 @@
 
 The modules hold gate_proj.NAME, up_proj.NAME and down_proj.NAME, of experts with the experts in front. Gate and up of
 a tensor, and an expert's part of a stack, are views, but no two of them share memory. Scales of a fused tensor are one
-for both, or two: [2], or [experts, 2]. test/example/checkpoint/names.cpp lists the checkpoints and loaders that this was read from."""
+for both, or two: [2], or [experts, 2]. test/example/checkpoint/names.cpp lists the checkpoints and loaders that this
+was read from."""
 import re
 from typing import NamedTuple
 
