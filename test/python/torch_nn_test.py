@@ -355,6 +355,34 @@ class Loading(Case):
             module.load_state_dict(copy.deepcopy(scaled), assign=assign)
             self.same(module(x), module_of(nn.GatedMLP, scaled, "cpu", HIDDEN, INNER, a_format=a_format)(x))
 
+    def test_inference_mode(self):
+        """What is made under it cannot be written to outside, so nothing that stays is made under it."""
+        x, (first, second) = exact(3, HIDDEN), (dense("modelopt", INPUT_SCALE, scales=scales) for scales in (
+            (0.01, 0.03, 0.02), (0.02, 0.01, 0.05)))
+        for tensors in (first, second): tensors["down_proj.bias"] = torch.randn(HIDDEN).to(FP16)
+
+        def forward(module): module(x)
+
+        def half(module): module.half()
+
+        def load(module): module.load_state_dict(first, assign=False)
+
+        def by_name(module):
+            for name, tensor in first.items():  # these are the caller's, and made under it
+                setattr(module.get_submodule(name.split(".")[0]), name.split(".")[1], tensor.clone())
+            module(x)
+        for inside, a_format in itertools.product((forward, half, load, by_name), ("16bit", "nvfp4")):
+            wanted = module_of(nn.GatedMLP, second, "cpu", HIDDEN, INNER, a_format=a_format)(x)
+            module = nn.GatedMLP(HIDDEN, INNER, a_format=a_format)
+            module.down_proj.bias = torch.zeros(HIDDEN, dtype=FP16)
+            with self.subTest(inside.__name__, a_format=a_format):
+                with torch.inference_mode(): inside(module)
+                module.load_state_dict(second)
+                self.same(module(x), wanted)
+        with torch.inference_mode(): module = nn.GatedMLP(HIDDEN, INNER)  # as it is built
+        for tensors in (first, second): module.load_state_dict(tensors)
+        self.same(module(x), module_of(nn.GatedMLP, second, "cpu", HIDDEN, INNER)(x))
+
     def test_tensors_that_are_set_by_name(self):
         """As programs do that place layers on several devices."""
         tensors = dense()

@@ -3,9 +3,10 @@ import torch
 
 from .._structures import SCALE_ROW, SCALE_TENSOR
 from . import _activations, _layouts
-from ._weights import Weights, aligned, keep, ops
+from ._weights import Weights, aligned, keep, lasting, ops
 
 
+@lasting
 def quantize_weight(weight, format="modelopt"):
     """A float weight [n, k] as a checkpoint holds it: {name: tensor}. Its scale is largest |weight| / (6 * 448), as
     ModelOpt chooses it; factors are the largest of 16 elements / 6 in that scale, and both they and the elements are
@@ -123,6 +124,7 @@ class _Gated(torch.nn.Module):
         gate, up = (weights.operands().decode for weights in (self.gate_proj, self.up_proj))
         return float(torch.maximum(gate / up, up / gate).max())
 
+    @lasting
     def prepare(self):
         """Brings everything into the layout of launches now. Loading does, and so does the first forward."""
         for weights in (self.gate_proj, self.up_proj, self.down_proj): weights.prepare()
@@ -150,6 +152,7 @@ class _Gated(torch.nn.Module):
         if not current: return gate, up, down, self._scales(gate, up)
         return gate, up, down, (self.encode_a, self.alpha_gate, self.alpha_up)
 
+    @lasting
     def _apply(self, fn, recurse=True):
         super()._apply(fn, recurse)
         self.pair["current"] = False  # the type may be another one

@@ -39,14 +39,24 @@ def aligned(tensor):
     return tensor if tensor is None or tensor.data_ptr() % 16 == 0 else tensor.clone()
 
 
-@torch.no_grad()
+def lasting(function):
+    """A decorator of what makes tensors that stay: made under torch.inference_mode() they could not be written to
+    outside of it."""
+    return torch.inference_mode(False)(torch.no_grad()(function))
+
+
+def alike(old, new):
+    """Whether a tensor can take the numbers of another one."""
+    return not old.is_inference() and all(getattr(old, what) == getattr(new, what)
+                                          for what in ("shape", "dtype", "device"))
+
+
+@lasting
 def keep(module, name, tensor):
     """Sets a buffer; where the old one is alike, its memory, which a CUDA graph may know, gets the new numbers."""
     old = module._buffers[name]
     if old is tensor: return
-    alike = old is not None and tensor is not None and all(
-        getattr(old, what) == getattr(tensor, what) for what in ("shape", "dtype", "device"))
-    if alike: old.copy_(tensor)
+    if old is not None and tensor is not None and alike(old, tensor): old.copy_(tensor)
     else: module._buffers[name] = tensor
 
 
@@ -126,6 +136,7 @@ class Weights(torch.nn.Module):
             if self.parallel == "row" and self.tp_rank > 0: bias = None  # the sum of the ranks has it once
         return atoms, decode, alpha, encode_a, decode_a, bias
 
+    @lasting
     def prepare(self):
         """Brings everything into the layout of launches, if it is not. Memory that a launch has read before keeps its
         address. On the device meta nothing is done."""
@@ -181,7 +192,7 @@ class Weights(torch.nn.Module):
         self.prepared = False
         if not error_msgs: self.prepare()
 
-    @torch.no_grad()
+    @lasting
     def _take(self, name, tensor, assign):
         """Takes a checkpoint's tensor of this name, or this rank's part of it."""
         part = self._part(name, tensor)
@@ -190,7 +201,8 @@ class Weights(torch.nn.Module):
         old = self._buffers[name]
         if assign and part is tensor: self._buffers[name] = tensor.detach()
         elif assign: self._buffers[name] = part.clone(memory_format=torch.contiguous_format).detach()
-        elif old is not None and (old.shape, old.dtype) == (part.shape, part.dtype): old.copy_(part)
+        elif old is not None and (old.shape, old.dtype) == (part.shape, part.dtype) and not old.is_inference():
+            old.copy_(part)
         else: self._buffers[name] = part.to(self.device, copy=True, memory_format=torch.contiguous_format).detach()
 
     def _part(self, name, tensor):
@@ -218,6 +230,7 @@ class Weights(torch.nn.Module):
 
     # ---- devices and types ----
 
+    @lasting
     def _apply(self, fn, recurse=True):
         """Moves everything. A change of type is for the bias alone: scales and factors keep their bits."""
         views = {name: tensor.dtype for name, tensor in self._buffers.items()
