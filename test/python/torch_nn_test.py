@@ -395,6 +395,31 @@ class Loading(Case):
         self.same(module(x), module_of(nn.GatedMLP, tensors, "cpu", HIDDEN, INNER)(x))
         self.same_tensors(module.state_dict(), tensors)
 
+    def test_tensors_that_are_set_by_name_after_a_forward(self):
+        x = exact(3, HIDDEN)
+        first, second = (dense("modelopt", INPUT_SCALE, scales=scales) for scales in ((0.01, 0.03, 0.02),
+                                                                                     (0.02, 0.01, 0.05)))
+        for a_format, stems, compiled in itertools.product(("16bit", "nvfp4"), (STEMS, STEMS[1:2], STEMS[2:]),
+                                                           (False, True)):
+            module = module_of(nn.GatedMLP, first, "cpu", HIDDEN, INNER, a_format=a_format)
+            torch._dynamo.reset()
+            run = torch.compile(module, backend="eager", fullgraph=True) if compiled else module
+            run(x)
+            mixed = {**first, **{name: tensor for name, tensor in second.items() if name.startswith(stems)}}
+            for name, tensor in second.items():
+                if name.startswith(stems):
+                    setattr(module.get_submodule(name.split(".")[0]), name.split(".")[1], tensor)
+            with self.subTest(a_format, stems=stems, compiled=compiled):
+                wanted = module_of(nn.GatedMLP, mixed, "cpu", HIDDEN, INNER, a_format=a_format)
+                self.same(run(x), wanted(x))
+                self.same(module(x), wanted(x))
+                self.same_tensors(module.state_dict(), mixed)
+                self.same(run(x), wanted(x))
+        linear = module_of(nn.Linear, weight(40, HIDDEN, 0.02), "cpu", HIDDEN, 40, False)
+        linear(x)
+        for name, tensor in (tensors := weight(40, HIDDEN, 0.05)).items(): setattr(linear, name, tensor)
+        self.same(linear(x), module_of(nn.Linear, tensors, "cpu", HIDDEN, 40, False)(x))
+
     def test_refusals(self):
         tensors = weight(40, 64, 0.02)
         for text, wrong in ((r"weight: is \[40, 48\], and must be \[40, 32\]",

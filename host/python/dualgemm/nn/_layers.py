@@ -144,8 +144,8 @@ class _Gated(torch.nn.Module):
 
     def _operands(self):
         """Of gate, up and down, and A's scale with the alphas."""
-        current = self.pair["current"]
-        if not (current and self.down_proj.prepared) and not torch.compiler.is_compiling():
+        current = self.pair["current"] and self.gate_proj.ready and self.up_proj.ready
+        if not (current and self.down_proj.ready) and not torch.compiler.is_compiling():
             current = self.prepare().pair["current"]
         gate, up, down = (weights.operands() for weights in (self.gate_proj, self.up_proj, self.down_proj))
         if not self.gate_proj.quantises: return gate, up, down, (None, gate.decode, up.decode)

@@ -115,6 +115,11 @@ class Weights(torch.nn.Module):
     def device(self):
         return self._buffers[self.names.elements].device
 
+    @property
+    def ready(self):
+        """Whether launches can take what prepare() has made. Factors that are set by name come after it."""
+        return self.prepared and self._buffers[self.names.factors] is None
+
     # ---- what a launch takes ----
 
     def _derive(self):
@@ -140,7 +145,7 @@ class Weights(torch.nn.Module):
     def prepare(self):
         """Brings everything into the layout of launches, if it is not. Memory that a launch has read before keeps its
         address. On the device meta nothing is done."""
-        if self.prepared or self.device.type == "meta": return self
+        if self.ready or self.device.type == "meta": return self
         for name in (self.names.elements, "bias"): self._buffers[name] = aligned(self._buffers[name])
         for name, tensor in zip(_DERIVED, self._derive()): keep(self, name, tensor)
         self._buffers[self.names.factors] = None
@@ -156,9 +161,9 @@ class Weights(torch.nn.Module):
 
     def operands(self):
         """What launches take. Where nothing may be kept, inside of torch.compile, it is made anew."""
-        if not (self.prepared or torch.compiler.is_compiling()): self.prepare()
+        if not (self.ready or torch.compiler.is_compiling()): self.prepare()
         elements = self._buffers[self.names.elements]
-        if not self.prepared: return Operands(elements, *self._derive())
+        if not self.ready: return Operands(elements, *self._derive())
         return Operands(elements, self.atoms, self.decode, self.alpha, self.encode_a, self.decode_a, self.launch_bias)
 
     # ---- state_dict ----
