@@ -797,6 +797,28 @@ class Torch(Case):
             self.same(module(x[::2, :HIDDEN]), module(x[::2, :HIDDEN].clone()))
             self.same(module(x[:, 4:4 + HIDDEN]), module(x[:, 4:4 + HIDDEN].clone()))
 
+    def test_fake_tensors(self):
+        """They have no address."""
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        module = next(self.layers("cpu"))
+        with FakeTensorMode(allow_non_fake_inputs=True): y = module(torch.empty(3, HIDDEN, dtype=BF16))
+        self.assertEqual((y.shape, y.dtype), ((3, 40), BF16))
+
+    def test_rows_at_any_address(self):
+        for device, a_format in itertools.product(DEVICES, ("auto", "nvfp4")):
+            room = torch.randn(3 * HIDDEN + 8, device=device).to(BF16)
+            room = room[-room.data_ptr() % 16 // 2:]
+            for module in self.layers(device, a_format=a_format):
+                for begin in (1, 4):
+                    x = room[begin:begin + 3 * HIDDEN].view(3, HIDDEN)
+                    self.assertTrue(x.is_contiguous() and x.data_ptr() % 16)
+                    self.same(module(x), module(x.clone()))
+            ids = torch.randint(EXPERTS, (13,), device=device, dtype=torch.int32)
+            shares = torch.rand(13, device=device)
+            apart = ids[1:].view(6, 2), shares[1:].view(6, 2)
+            experts, x = module.experts, torch.randn(6, HIDDEN, device=device).to(BF16)
+            self.same(experts.apply_experts(x, *apart), experts.apply_experts(x, *(each.clone() for each in apart)))
+
 
 @unittest.skipUnless(GPU, "there is no GPU")
 class OnGpu(Case):

@@ -32,7 +32,8 @@ def _rows(x, k):
         x = x.to(torch.get_autocast_dtype(kind))
     if x.dtype not in (torch.bfloat16, torch.float16):
         raise TypeError(f"x: its elements are {x.dtype}, and must be torch.bfloat16 or torch.float16")
-    return x.reshape(-1, k).contiguous()
+    rows = x.reshape(-1, k).contiguous()
+    return rows if torch.compiler.is_compiling() else aligned(rows)
 
 
 def _quantise(x, encode, **rows):

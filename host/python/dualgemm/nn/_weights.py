@@ -35,8 +35,9 @@ def split(name, value, size, of):
 
 def aligned(tensor):
     """The tensor, or a copy of it: launches take addresses that are multiples of 16, and a file of safetensors that is
-    mapped into memory has tensors at any."""
-    return tensor if tensor is None or tensor.data_ptr() % 16 == 0 else tensor.clone()
+    mapped into memory has tensors at any. Tensors of a class of their own, as those of tracers, have no address."""
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.data_ptr() % 16 == 0: return tensor
+    return tensor.clone()
 
 
 def lasting(function):
