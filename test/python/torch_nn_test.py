@@ -718,6 +718,25 @@ class FromFloat(Case):
             self.assertTrue(torch.allclose(module(x, logits)[t].float(), one(x)[t].float(), rtol=2.0**-6, atol=1e-5))
         self.assertEqual(nn.Linear.from_float(torch.nn.Linear(64, 40, device="meta")).device.type, "meta")
 
+    def test_biases_of_some_linears_alone(self):
+        x, logits = torch.randn(4, HIDDEN).to(BF16), torch.randn(4, 1)
+        for has in itertools.product((False, True), repeat=3):
+            source = FloatMlp(torch.nn.SiLU(), bias=True)
+            linears = source.gate_proj, source.up_proj, source.down_proj
+            for linear, each in zip(linears, has):
+                if not each: linear.bias = None
+            module = nn.GatedMLP.from_float(source)
+            held = module.state_dict()
+            biases = [linear.bias if linear.bias is None else linear.bias.detach() for linear in linears]
+            wanted = mlp(x.double(), *(decoded_weight(held, stem) for stem in STEMS), BF16, biases)
+            with self.subTest(has):
+                self.close(module(x), *wanted)
+                self.assertEqual([f"{stem}bias" in held for stem in STEMS], list(has))
+                self.close(nn.MoE.from_float([source], 1)(x, logits), wanted[0], wanted[1] + wanted[0].abs() * 2.0**-7)
+                on_meta = nn.GatedMLP.from_float(copy.deepcopy(source).to("meta"))
+                on_meta.load_state_dict(held, assign=True)
+                self.same(on_meta(x), module(x))
+
 
 class Torch(Case):
     def layers(self, device, **options):

@@ -195,6 +195,12 @@ class _Gated(torch.nn.Module):
                                       error_msgs)
 
 
+def _drop_biases(module, source):
+    """Each linear of a float module decides of its own."""
+    for name in _layouts.MODULES:
+        if getattr(source, name).bias is None: getattr(module, name).bias = None
+
+
 class GatedMLP(_Gated):
     """y = W_down (activation(W_gate x) * (W_up x)), the MLP of Llama, Qwen, Gemma and others, in two launches.
 
@@ -222,8 +228,9 @@ class GatedMLP(_Gated):
         """The same layer as a module with gate_proj, up_proj and down_proj, with its weights quantised
         (quantize_weight). The activation is its act_fn, where none is given."""
         gate, down = mlp.gate_proj, mlp.down_proj
-        module = cls(gate.in_features, gate.out_features, activation or _activations.name_of(mlp.act_fn),
-                     down.bias is not None, "meta", gate.weight.dtype, **options)
+        module = cls(gate.in_features, gate.out_features, activation or _activations.name_of(mlp.act_fn), True, "meta",
+                     gate.weight.dtype, **options)
+        _drop_biases(module, mlp)
         tensors = {}
         for name in _layouts.MODULES:
             tensors.update(_of_linear(getattr(mlp, name), f"{name}.", module.down_proj.format))
@@ -273,8 +280,8 @@ class MoE(_Gated):
         """Of a list of modules with gate_proj, up_proj and down_proj, with their weights quantised."""
         gate, down = experts[0].gate_proj, experts[0].down_proj
         module = cls(gate.in_features, gate.out_features, len(experts), top_k,
-                     activation or _activations.name_of(experts[0].act_fn), down.bias is not None, "meta",
-                     gate.weight.dtype, **options)
+                     activation or _activations.name_of(experts[0].act_fn), True, "meta", gate.weight.dtype, **options)
+        _drop_biases(module, experts[0])
         tensors = {}
         for e, expert in enumerate(experts):
             for name in _layouts.MODULES:
