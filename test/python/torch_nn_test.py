@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
 
 sys.path.insert(0, sys.argv[1])
 try:
@@ -817,10 +818,12 @@ class Torch(Case):
             self.same(module(x[:, 4:4 + HIDDEN]), module(x[:, 4:4 + HIDDEN].clone()))
 
     def test_fake_tensors(self):
-        """They have no address."""
+        """They have no address: who asks for one is warned."""
         from torch._subclasses.fake_tensor import FakeTensorMode
         module = next(self.layers("cpu"))
-        with FakeTensorMode(allow_non_fake_inputs=True): y = module(torch.empty(3, HIDDEN, dtype=BF16))
+        with warnings.catch_warnings(), FakeTensorMode(allow_non_fake_inputs=True):
+            warnings.simplefilter("error")
+            y = module(torch.empty(3, HIDDEN, dtype=BF16))
         self.assertEqual((y.shape, y.dtype), ((3, 40), BF16))
 
     def test_rows_at_any_address(self):
