@@ -670,10 +670,10 @@ class Experts(Case):
 
 
 class FloatMlp(torch.nn.Module):
-    def __init__(self, act_fn, bias=False, dtype=BF16):
+    def __init__(self, act_fn, bias=False, dtype=BF16, hidden=HIDDEN, inner=INNER):
         super().__init__()
-        self.gate_proj, self.up_proj = (torch.nn.Linear(HIDDEN, INNER, bias, dtype=dtype) for _ in range(2))
-        self.down_proj, self.act_fn = torch.nn.Linear(INNER, HIDDEN, bias, dtype=dtype), act_fn
+        self.gate_proj, self.up_proj = (torch.nn.Linear(hidden, inner, bias, dtype=dtype) for _ in range(2))
+        self.down_proj, self.act_fn = torch.nn.Linear(inner, hidden, bias, dtype=dtype), act_fn
 
 
 class FromFloat(Case):
@@ -810,6 +810,9 @@ class Torch(Case):
                 whole = module(x)
                 for rows in range(1, 65) if device == "cuda" else (1, 2, 33): self.same(module(x[:rows]), whole[:rows])
 
+    def test_rows_of_experts_are_alike(self):
+        OnGpu.check_rows_of_experts(self, "cpu", HIDDEN, INNER, (1, 7))
+
     def test_rows_that_lie_apart(self):
         for device in DEVICES:
             module = next(self.layers(device))
@@ -863,6 +866,23 @@ class OnGpu(Case):
             x = torch.randn(64, hidden, device="cuda").to(BF16)
             whole = module(x)
             for rows in range(1, 65): self.same(module(x[:rows]), whole[:rows])
+
+    def test_rows_of_experts_are_alike_where_k_could_be_split(self):
+        """Whichever rows there are besides, and in whatever order: a row's neighbours in a tile are others then."""
+        self.check_rows_of_experts("cuda", 2048, 2048, (1, 2, 3, 8, 17, 33, 64))
+
+    def check_rows_of_experts(self, device, hidden, inner, counts):
+        sources = [FloatMlp(torch.nn.SiLU(), hidden=hidden, inner=inner).to(device) for _ in range(EXPERTS)]
+        for a_format in ("auto", "nvfp4"):
+            module = nn.MoE.from_float(sources, 2, a_format=a_format, flags=FLAG_BATCH_INVARIANT)
+            x, logits = torch.randn(64, hidden, device=device).to(BF16), torch.randn(64, EXPERTS, device=device)
+            whole = module(x, logits)
+            self.assertFalse(torch.equal(whole[:1].expand_as(whole), whole))
+            for rows in counts:
+                for order in (torch.arange(rows), torch.randperm(64)[:rows]):
+                    with self.subTest(device, a_format=a_format, rows=rows):
+                        order = order.to(device)
+                        self.same(module(x[order], logits[order]), whole[order])
 
     def test_new_weights_are_read_by_the_launch_that_follows_at_once(self):
         hidden, inner = 4096, 3072
