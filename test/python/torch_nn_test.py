@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
 
 sys.path.insert(0, sys.argv[1])
 try:
@@ -320,6 +321,69 @@ class Loading(Case):
             mixed = {**first, **named("up_proj.", part)}
             self.same(module(x), module_of(nn.GatedMLP, mixed, "cpu", HIDDEN, INNER, a_format=a_format)(x))
 
+    def test_loaded_tensors_are_never_written_to(self):
+        """With assign=True, of which a module holds what it is given: other weights, and the first ones again."""
+        x = exact(3, HIDDEN)
+        for format, a_format, scale in itertools.product(FORMATS, ("16bit", "nvfp4"), (None, INPUT_SCALE)):
+            first, second = (dense(format, scale, scales=scales) for scales in ((0.01, 0.03, 0.02), (0.02, 0.01, 0.05)))
+            for tensors in (first, second):
+                tensors.update({f"{stem}_proj.bias": torch.randn(n).to(BF16)
+                                for stem, n in (("gate", INNER), ("up", INNER), ("down", HIDDEN))})
+            before = copy.deepcopy(first)
+            module, other = (nn.GatedMLP(HIDDEN, INNER, bias=True, device="meta", a_format=a_format) for _ in range(2))
+            for each in (module, other): each.load_state_dict(first, assign=True)
+            wanted, saved = module(x), module.state_dict()
+            with self.subTest(format, a_format=a_format, scale=scale):
+                for again in (first, saved):
+                    module.load_state_dict(second, assign=True)
+                    self.assertFalse(torch.equal(module(x), wanted))
+                    self.same(other(x), wanted)
+                    self.same_tensors(first, before)
+                    module.load_state_dict(again, assign=True)
+                    self.same(module(x), wanted)
+
+    def test_no_two_buffers_share_memory(self):
+        """A later checkpoint may have two numbers where one had the same, or input scales where one had none."""
+        fused, scaled = fuse(dense(), ("gate_up_proj", "down_proj")), dense("modelopt", INPUT_SCALE)
+        fused["gate_up_proj.weight_scale_2"] = torch.tensor(0.02)
+        x = exact(3, HIDDEN)
+        for tensors, a_format, assign in itertools.product((fused, dense()), ("16bit", "nvfp4"), (False, True)):
+            module = nn.GatedMLP(HIDDEN, INNER, device="meta", a_format=a_format)
+            module.load_state_dict(copy.deepcopy(tensors), assign=True)
+            module(x)
+            held = [t for t in module.buffers() if t.numel() == 1]
+            self.assertEqual(len({t.data_ptr() for t in held}), len(held))
+            module.load_state_dict(copy.deepcopy(scaled), assign=assign)
+            self.same(module(x), module_of(nn.GatedMLP, scaled, "cpu", HIDDEN, INNER, a_format=a_format)(x))
+
+    def test_inference_mode(self):
+        """What is made under it cannot be written to outside, so nothing that stays is made under it."""
+        x, (first, second) = exact(3, HIDDEN), (dense("modelopt", INPUT_SCALE, scales=scales) for scales in (
+            (0.01, 0.03, 0.02), (0.02, 0.01, 0.05)))
+        for tensors in (first, second): tensors["down_proj.bias"] = torch.randn(HIDDEN).to(FP16)
+
+        def forward(module): module(x)
+
+        def half(module): module.half()
+
+        def load(module): module.load_state_dict(first, assign=False)
+
+        def by_name(module):
+            for name, tensor in first.items():  # these are the caller's, and made under it
+                setattr(module.get_submodule(name.split(".")[0]), name.split(".")[1], tensor.clone())
+            module(x)
+        for inside, a_format in itertools.product((forward, half, load, by_name), ("16bit", "nvfp4")):
+            wanted = module_of(nn.GatedMLP, second, "cpu", HIDDEN, INNER, a_format=a_format)(x)
+            module = nn.GatedMLP(HIDDEN, INNER, a_format=a_format)
+            module.down_proj.bias = torch.zeros(HIDDEN, dtype=FP16)
+            with self.subTest(inside.__name__, a_format=a_format):
+                with torch.inference_mode(): inside(module)
+                module.load_state_dict(second)
+                self.same(module(x), wanted)
+        with torch.inference_mode(): module = nn.GatedMLP(HIDDEN, INNER)  # as it is built
+        for tensors in (first, second): module.load_state_dict(tensors)
+        self.same(module(x), module_of(nn.GatedMLP, second, "cpu", HIDDEN, INNER)(x))
+
     def test_tensors_that_are_set_by_name(self):
         """As programs do that place layers on several devices."""
         tensors = dense()
@@ -331,6 +395,31 @@ class Loading(Case):
         x = torch.randn(3, HIDDEN).to(BF16)
         self.same(module(x), module_of(nn.GatedMLP, tensors, "cpu", HIDDEN, INNER)(x))
         self.same_tensors(module.state_dict(), tensors)
+
+    def test_tensors_that_are_set_by_name_after_a_forward(self):
+        x = exact(3, HIDDEN)
+        first, second = (dense("modelopt", INPUT_SCALE, scales=scales) for scales in ((0.01, 0.03, 0.02),
+                                                                                     (0.02, 0.01, 0.05)))
+        for a_format, stems, compiled in itertools.product(("16bit", "nvfp4"), (STEMS, STEMS[1:2], STEMS[2:]),
+                                                           (False, True)):
+            module = module_of(nn.GatedMLP, first, "cpu", HIDDEN, INNER, a_format=a_format)
+            torch._dynamo.reset()
+            run = torch.compile(module, backend="eager", fullgraph=True) if compiled else module
+            run(x)
+            mixed = {**first, **{name: tensor for name, tensor in second.items() if name.startswith(stems)}}
+            for name, tensor in second.items():
+                if name.startswith(stems):
+                    setattr(module.get_submodule(name.split(".")[0]), name.split(".")[1], tensor)
+            with self.subTest(a_format, stems=stems, compiled=compiled):
+                wanted = module_of(nn.GatedMLP, mixed, "cpu", HIDDEN, INNER, a_format=a_format)
+                self.same(run(x), wanted(x))
+                self.same(module(x), wanted(x))
+                self.same_tensors(module.state_dict(), mixed)
+                self.same(run(x), wanted(x))
+        linear = module_of(nn.Linear, weight(40, HIDDEN, 0.02), "cpu", HIDDEN, 40, False)
+        linear(x)
+        for name, tensor in (tensors := weight(40, HIDDEN, 0.05)).items(): setattr(linear, name, tensor)
+        self.same(linear(x), module_of(nn.Linear, tensors, "cpu", HIDDEN, 40, False)(x))
 
     def test_refusals(self):
         tensors = weight(40, 64, 0.02)
@@ -581,10 +670,10 @@ class Experts(Case):
 
 
 class FloatMlp(torch.nn.Module):
-    def __init__(self, act_fn, bias=False, dtype=BF16):
+    def __init__(self, act_fn, bias=False, dtype=BF16, hidden=HIDDEN, inner=INNER):
         super().__init__()
-        self.gate_proj, self.up_proj = (torch.nn.Linear(HIDDEN, INNER, bias, dtype=dtype) for _ in range(2))
-        self.down_proj, self.act_fn = torch.nn.Linear(INNER, HIDDEN, bias, dtype=dtype), act_fn
+        self.gate_proj, self.up_proj = (torch.nn.Linear(hidden, inner, bias, dtype=dtype) for _ in range(2))
+        self.down_proj, self.act_fn = torch.nn.Linear(inner, hidden, bias, dtype=dtype), act_fn
 
 
 class FromFloat(Case):
@@ -630,6 +719,25 @@ class FromFloat(Case):
             self.assertTrue(torch.allclose(module(x, logits)[t].float(), one(x)[t].float(), rtol=2.0**-6, atol=1e-5))
         self.assertEqual(nn.Linear.from_float(torch.nn.Linear(64, 40, device="meta")).device.type, "meta")
 
+    def test_biases_of_some_linears_alone(self):
+        x, logits = torch.randn(4, HIDDEN).to(BF16), torch.randn(4, 1)
+        for has in itertools.product((False, True), repeat=3):
+            source = FloatMlp(torch.nn.SiLU(), bias=True)
+            linears = source.gate_proj, source.up_proj, source.down_proj
+            for linear, each in zip(linears, has):
+                if not each: linear.bias = None
+            module = nn.GatedMLP.from_float(source)
+            held = module.state_dict()
+            biases = [linear.bias if linear.bias is None else linear.bias.detach() for linear in linears]
+            wanted = mlp(x.double(), *(decoded_weight(held, stem) for stem in STEMS), BF16, biases)
+            with self.subTest(has):
+                self.close(module(x), *wanted)
+                self.assertEqual([f"{stem}bias" in held for stem in STEMS], list(has))
+                self.close(nn.MoE.from_float([source], 1)(x, logits), wanted[0], wanted[1] + wanted[0].abs() * 2.0**-7)
+                on_meta = nn.GatedMLP.from_float(copy.deepcopy(source).to("meta"))
+                on_meta.load_state_dict(held, assign=True)
+                self.same(on_meta(x), module(x))
+
 
 class Torch(Case):
     def layers(self, device, **options):
@@ -672,6 +780,17 @@ class Torch(Case):
         self.assertFalse(module.prepared)
         self.same(y, module(x))
 
+    def test_nothing_of_a_module_is_hidden(self):
+        """By an attribute of the same name: programs call these on every module of a model."""
+        for layer in self.layers("cpu"):
+            for module in layer.modules():
+                for name in dir(torch.nn.Module):
+                    if name.startswith("__") or not callable(getattr(torch.nn.Module, name)): continue
+                    self.assertTrue(callable(getattr(module, name)), f"{type(module).__name__}.{name}")
+            layer.zero_grad()
+            self.assertIs(layer.requires_grad_(False), layer)
+            self.assertEqual(list(layer.parameters()), [])
+
     def test_autocast(self):
         for device in DEVICES:
             for module in self.layers(device):
@@ -691,12 +810,39 @@ class Torch(Case):
                 whole = module(x)
                 for rows in range(1, 65) if device == "cuda" else (1, 2, 33): self.same(module(x[:rows]), whole[:rows])
 
+    def test_rows_of_experts_are_alike(self):
+        OnGpu.check_rows_of_experts(self, "cpu", HIDDEN, INNER, (1, 7))
+
     def test_rows_that_lie_apart(self):
         for device in DEVICES:
             module = next(self.layers(device))
             x = torch.randn(6, 2 * HIDDEN, device=device).to(BF16)
             self.same(module(x[::2, :HIDDEN]), module(x[::2, :HIDDEN].clone()))
             self.same(module(x[:, 4:4 + HIDDEN]), module(x[:, 4:4 + HIDDEN].clone()))
+
+    def test_fake_tensors(self):
+        """They have no address: who asks for one is warned."""
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        module = next(self.layers("cpu"))
+        with warnings.catch_warnings(), FakeTensorMode(allow_non_fake_inputs=True):
+            warnings.simplefilter("error")
+            y = module(torch.empty(3, HIDDEN, dtype=BF16))
+        self.assertEqual((y.shape, y.dtype), ((3, 40), BF16))
+
+    def test_rows_at_any_address(self):
+        for device, a_format in itertools.product(DEVICES, ("auto", "nvfp4")):
+            room = torch.randn(3 * HIDDEN + 8, device=device).to(BF16)
+            room = room[-room.data_ptr() % 16 // 2:]
+            for module in self.layers(device, a_format=a_format):
+                for begin in (1, 4):
+                    x = room[begin:begin + 3 * HIDDEN].view(3, HIDDEN)
+                    self.assertTrue(x.is_contiguous() and x.data_ptr() % 16)
+                    self.same(module(x), module(x.clone()))
+            ids = torch.randint(EXPERTS, (13,), device=device, dtype=torch.int32)
+            shares = torch.rand(13, device=device)
+            apart = ids[1:].view(6, 2), shares[1:].view(6, 2)
+            experts, x = module.experts, torch.randn(6, HIDDEN, device=device).to(BF16)
+            self.same(experts.apply_experts(x, *apart), experts.apply_experts(x, *(each.clone() for each in apart)))
 
 
 @unittest.skipUnless(GPU, "there is no GPU")
@@ -720,6 +866,23 @@ class OnGpu(Case):
             x = torch.randn(64, hidden, device="cuda").to(BF16)
             whole = module(x)
             for rows in range(1, 65): self.same(module(x[:rows]), whole[:rows])
+
+    def test_rows_of_experts_are_alike_where_k_could_be_split(self):
+        """Whichever rows there are besides, and in whatever order: a row's neighbours in a tile are others then."""
+        self.check_rows_of_experts("cuda", 2048, 2048, (1, 2, 3, 8, 17, 33, 64))
+
+    def check_rows_of_experts(self, device, hidden, inner, counts):
+        sources = [FloatMlp(torch.nn.SiLU(), hidden=hidden, inner=inner).to(device) for _ in range(EXPERTS)]
+        for a_format in ("auto", "nvfp4"):
+            module = nn.MoE.from_float(sources, 2, a_format=a_format, flags=FLAG_BATCH_INVARIANT)
+            x, logits = torch.randn(64, hidden, device=device).to(BF16), torch.randn(64, EXPERTS, device=device)
+            whole = module(x, logits)
+            self.assertFalse(torch.equal(whole[:1].expand_as(whole), whole))
+            for rows in counts:
+                for order in (torch.arange(rows), torch.randperm(64)[:rows]):
+                    with self.subTest(device, a_format=a_format, rows=rows):
+                        order = order.to(device)
+                        self.same(module(x[order], logits[order]), whole[order])
 
     def test_new_weights_are_read_by_the_launch_that_follows_at_once(self):
         hidden, inner = 4096, 3072

@@ -99,8 +99,12 @@ class Floats(Case):
                              (("lm_head", "layers.1.*"), {"GatedMLP": 1, "Linear": 4 + 3}),
                              (("lm_head", "Qwen3MLP"), {"Linear": 8}),
                              (("lm_head", "re:model.layers.0.mlp.(gate|up)"), {"GatedMLP": 1, "Linear": 8 + 1 + 3}),
-                             ((), {"GatedMLP": 2, "Linear": 8 + 6 + 1})):
-            with self.subTest(ignore): self.assertEqual(kinds(ours.convert(tiny(), ignore=ignore)), left)
+                             ((), {"GatedMLP": 2, "Linear": 8 + 6 + 1}),
+                             ("lm_head", {"GatedMLP": 2, "Linear": 8 + 6}), ("*proj", {"Linear": 1})):
+            with self.subTest(ignore):
+                self.assertEqual(kinds(ours.convert(tiny(), ignore=ignore)), left)
+                listed = [ignore] if isinstance(ignore, str) else list(ignore)
+                self.assertEqual(ours.DualGemmConfig(ignore=ignore).to_dict()["ignore"], listed)
         tied = ours.convert(tiny(tie_word_embeddings=True), ignore=())
         self.assertIs(tied.lm_head.weight, tied.model.embed_tokens.weight)
         self.assertEqual(kinds(ours.convert(tiny("Mixtral"), ignore=("lm_head", "experts"))), {"Linear": 8})
@@ -115,6 +119,28 @@ class Floats(Case):
         model.model.layers[1].mlp.experts.act_fn = torch.nn.Mish()
         self.refused("layers.1.mlp.experts: experts of the class MixtralExperts are no gated MLPs", ours.convert, model)
 
+    def test_what_is_refused_stays_as_it_is(self):
+        """All of it, also where the last module is at fault."""
+        def misshapen(model): model.model.layers[1].self_attn.q_proj = torch.nn.Linear(64, 60, False, dtype=BF16)
+
+        def hooked(model): model.model.layers[1].mlp.register_forward_hook(lambda *_: None)
+
+        def mixed(model): model.model.layers[1].mlp.float()
+        for text, kind, change in (
+                ("layers.1.self_attn.q_proj: out_features=60: must be a positive multiple of 8", "Qwen3", misshapen),
+                ("layers.1.mlp: has a hook", "Qwen3", hooked),
+                (r"q_proj: its weights are torch.float32, .*: call model.to\(torch.bfloat16\)", "Qwen3",
+                 lambda model: model.float()),
+                ("layers.1.mlp.experts: its weights are torch.float32", "Mixtral", mixed),
+                ("q_proj: its weights are torch.float64", "Qwen3", lambda model: model.double())):
+            model = tiny(kind)
+            change(model)
+            before = dict(model.named_modules())
+            with self.subTest(text):
+                self.refused(text, ours.convert, model)
+                self.assertEqual(dict(model.named_modules()), before)
+                self.assertIsNone(getattr(model.config, "quantization_config", None))
+
 
 class Recognised(Case):
     """A module is a GatedMLP by what its forward computes."""
@@ -128,7 +154,7 @@ class Recognised(Case):
                                                                                                   (96, 64)))
         made.act_fn = act
         for name, value in others.items(): setattr(made, name, value)
-        return torch.nn.Sequential(made)
+        return torch.nn.Sequential(made).to(BF16)
 
     def test_forwards(self):
         def plain(self, x): return self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))

@@ -8,6 +8,7 @@ transformers, or where the operators are not built.
 import copy
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ sys.path.insert(0, sys.argv[1])
 try:
     import torch
     from safetensors.torch import load_file, save_file
-    from transformers import AutoModelForCausalLM, LlavaConfig, LlavaForConditionalGeneration
+    from transformers import AutoConfig, AutoModelForCausalLM, LlavaConfig, LlavaForConditionalGeneration
     import dualgemm.transformers as ours
     from dualgemm import nn
     from nvfp4_checkpoints import MISSING, by_compressed_tensors, by_modelopt, mtq
@@ -208,12 +209,46 @@ class Rewritten(Case):
             self.cli(place, "--a-format", "nvfp4")
             self.assertTrue(AutoModelForCausalLM.from_pretrained(place).model.layers[0].mlp.gate_proj.quantises)
             self.assertIn(f"quant_method is {package}", self.cli(place, "--restore"))
-            after = json.loads((place / "config.json").read_text())
-            self.assertEqual(after["quantization_config"].pop("ignore"), before["quantization_config"].pop("ignore"))
-            self.assertEqual(after, before)
+            self.assertEqual(json.loads((place / "config.json").read_text()), before)
             self.assertIn("was not rewritten", self.cli(place, "--restore", ok=False))
         self.assertIn("no quantization_config", self.cli(checkpoint("float"), ok=False))
         self.assertIn("config.json", self.cli(FOLDER / "nowhere", ok=False))
+
+    def test_restore(self):
+        """Each layout of config.json comes back as it was, also behind a save of the loaded model."""
+        modelopt = dict(quant_algo="NVFP4", group_size=16)
+        producer = dict(name="modelopt", version="0.47.0")
+        nested = dict(producer=producer, quantization=dict(modelopt, exclude_modules=["lm_head"]))
+        group = dict(targets=["Linear"], weights=dict(num_bits=4, type="float", group_size=16), format=PACKED)
+        for name, stored, method in (
+                ("flat", dict(modelopt, ignore=["lm_head"], producer=producer, quant_method="modelopt"), "modelopt"),
+                ("nested", dict(nested, quant_method="modelopt"), "modelopt"), ("nested, no method", nested, None),
+                ("exclude_modules", dict(modelopt, exclude_modules=["lm_head"], quant_method="modelopt"), "modelopt"),
+                ("no ignore", dict(modelopt, quant_method="modelopt_fp4"), "modelopt_fp4"),
+                ("keys of these names", dict(modelopt, a_format="x", flags=7, quant_method="modelopt"), "modelopt"),
+                ("compressed-tensors", dict(config_groups={"group_0": group}, ignore=[],
+                                            quant_method="compressed-tensors"), "compressed-tensors"),
+                ("legacy", None, None)):
+            place = pathlib.Path(tempfile.mkdtemp(dir=FOLDER))
+            before = {"model_type": "qwen3", **({} if stored is None else {"quantization_config": stored})}
+            (place / "config.json").write_text(json.dumps(before))
+            if stored is None: (place / "hf_quant_config.json").write_text(json.dumps(nested))
+            with self.subTest(name):
+                for _ in range(2): self.assertEqual(ours.rewrite(place, "nvfp4", 1), "dualgemm_nvfp4")
+                config = AutoConfig.from_pretrained(place)
+                quantization = ours.DualGemmConfig.from_dict(config.quantization_config)
+                self.assertEqual((quantization.a_format, quantization.flags), ("nvfp4", 1))
+                config.quantization_config = quantization
+                for each in (config, ours.model_config(place)):  # what save_pretrained of a model writes
+                    saved = pathlib.Path(tempfile.mkdtemp(dir=FOLDER))
+                    each.save_pretrained(saved)
+                    if stored is None:
+                        self.refused("hf_quant_config.json, which said", ours.rewrite, saved, restore=True)
+                        continue
+                    self.assertEqual(ours.rewrite(saved, restore=True), method)
+                    self.assertEqual(json.loads((saved / "config.json").read_text())["quantization_config"], stored)
+                self.assertEqual(ours.rewrite(place, restore=True), method)
+                self.assertEqual(json.loads((place / "config.json").read_text()), before)
 
     def test_the_other_layout_of_modelopt(self):
         self.needs("modelopt")

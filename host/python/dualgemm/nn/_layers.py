@@ -3,9 +3,10 @@ import torch
 
 from .._structures import SCALE_ROW, SCALE_TENSOR
 from . import _activations, _layouts
-from ._weights import Weights, aligned, keep, ops
+from ._weights import Weights, aligned, keep, lasting, ops
 
 
+@lasting
 def quantize_weight(weight, format="modelopt"):
     """A float weight [n, k] as a checkpoint holds it: {name: tensor}. Its scale is largest |weight| / (6 * 448), as
     ModelOpt chooses it; factors are the largest of 16 elements / 6 in that scale, and both they and the elements are
@@ -31,7 +32,8 @@ def _rows(x, k):
         x = x.to(torch.get_autocast_dtype(kind))
     if x.dtype not in (torch.bfloat16, torch.float16):
         raise TypeError(f"x: its elements are {x.dtype}, and must be torch.bfloat16 or torch.float16")
-    return x.reshape(-1, k).contiguous()
+    rows = x.reshape(-1, k).contiguous()
+    return rows if torch.compiler.is_compiling() else aligned(rows)
 
 
 def _quantise(x, encode, **rows):
@@ -107,7 +109,7 @@ class _Gated(torch.nn.Module):
             if name not in _activations.PARAMETERS: raise TypeError(f"{name}: is no argument, nor one of an activation")
         self.hidden, self.intermediate, self.experts = hidden, intermediate, experts
         self.activation = _activations.number(activation, _activations.GATED)
-        self.flags, self.parameters, self.rows, self.layout = flags, parameters, rows, None
+        self.flags, self.numbers, self.rows, self.layout = flags, parameters, rows, None
         self.gate_proj, self.up_proj = (weights(intermediate, hidden, "column") for _ in range(2))
         self.down_proj = weights(hidden, intermediate, "row")
         self.pair = self.gate_proj.pair = self.up_proj.pair = {"current": False}
@@ -123,6 +125,7 @@ class _Gated(torch.nn.Module):
         gate, up = (weights.operands().decode for weights in (self.gate_proj, self.up_proj))
         return float(torch.maximum(gate / up, up / gate).max())
 
+    @lasting
     def prepare(self):
         """Brings everything into the layout of launches now. Loading does, and so does the first forward."""
         for weights in (self.gate_proj, self.up_proj, self.down_proj): weights.prepare()
@@ -136,20 +139,21 @@ class _Gated(torch.nn.Module):
     def _scales(gate, up):
         """Of an A that is quantised: its scale, and the alphas. Gate and up share A, so the larger of their input
         scales is for both: what saturates with it would have saturated before."""
-        if gate.encode_a is None or up.encode_a is None: return None, gate.decode, up.decode
+        if gate.encode_a is None or up.encode_a is None: return None, gate.decode.clone(), up.decode.clone()
         decode_a = torch.maximum(gate.decode_a, up.decode_a)
         return torch.minimum(gate.encode_a, up.encode_a), gate.decode * decode_a, up.decode * decode_a
 
     def _operands(self):
         """Of gate, up and down, and A's scale with the alphas."""
-        current = self.pair["current"]
-        if not (current and self.down_proj.prepared) and not torch.compiler.is_compiling():
+        current = self.pair["current"] and self.gate_proj.ready and self.up_proj.ready
+        if not (current and self.down_proj.ready) and not torch.compiler.is_compiling():
             current = self.prepare().pair["current"]
         gate, up, down = (weights.operands() for weights in (self.gate_proj, self.up_proj, self.down_proj))
         if not self.gate_proj.quantises: return gate, up, down, (None, gate.decode, up.decode)
         if not current: return gate, up, down, self._scales(gate, up)
         return gate, up, down, (self.encode_a, self.alpha_gate, self.alpha_up)
 
+    @lasting
     def _apply(self, fn, recurse=True):
         super()._apply(fn, recurse)
         self.pair["current"] = False  # the type may be another one
@@ -162,7 +166,7 @@ class _Gated(torch.nn.Module):
         """Gate and up, and their activation; then down, whose rows are those of A."""
         gate, up, down, (encode, alpha_gate, alpha_up) = self._operands()
         rows = dict(group_rows=groups, flags=self.flags)
-        launch = dict(bias1=gate.bias, bias2=up.bias, activation=self.activation, **rows, **self.parameters)
+        launch = dict(bias1=gate.bias, bias2=up.bias, activation=self.activation, **rows, **self.numbers)
         if self.gate_proj.quantises:
             a, sfa, a_scale = _quantise(x, encode, row_index=row_token, group_rows=groups)
         else: a, sfa, a_scale = x if row_token is None else ops.moe_gather(x, row_token), None, None
@@ -189,6 +193,12 @@ class _Gated(torch.nn.Module):
         self.layout = _layouts.read(state_dict, prefix, self.experts, self.rows, missing_keys) or self.layout
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
                                       error_msgs)
+
+
+def _drop_biases(module, source):
+    """Each linear of a float module decides of its own."""
+    for name in _layouts.MODULES:
+        if getattr(source, name).bias is None: getattr(module, name).bias = None
 
 
 class GatedMLP(_Gated):
@@ -218,8 +228,9 @@ class GatedMLP(_Gated):
         """The same layer as a module with gate_proj, up_proj and down_proj, with its weights quantised
         (quantize_weight). The activation is its act_fn, where none is given."""
         gate, down = mlp.gate_proj, mlp.down_proj
-        module = cls(gate.in_features, gate.out_features, activation or _activations.name_of(mlp.act_fn),
-                     down.bias is not None, "meta", gate.weight.dtype, **options)
+        module = cls(gate.in_features, gate.out_features, activation or _activations.name_of(mlp.act_fn), True, "meta",
+                     gate.weight.dtype, **options)
+        _drop_biases(module, mlp)
         tensors = {}
         for name in _layouts.MODULES:
             tensors.update(_of_linear(getattr(mlp, name), f"{name}.", module.down_proj.format))
@@ -269,8 +280,8 @@ class MoE(_Gated):
         """Of a list of modules with gate_proj, up_proj and down_proj, with their weights quantised."""
         gate, down = experts[0].gate_proj, experts[0].down_proj
         module = cls(gate.in_features, gate.out_features, len(experts), top_k,
-                     activation or _activations.name_of(experts[0].act_fn), down.bias is not None, "meta",
-                     gate.weight.dtype, **options)
+                     activation or _activations.name_of(experts[0].act_fn), True, "meta", gate.weight.dtype, **options)
+        _drop_biases(module, experts[0])
         tensors = {}
         for e, expert in enumerate(experts):
             for name in _layouts.MODULES:

@@ -7,8 +7,9 @@
     experts.gate_up_proj, ..._weight_scale, ...      the same, where the elements have no NAME
 
 The modules hold gate_proj.NAME, up_proj.NAME and down_proj.NAME, of experts with the experts in front. Gate and up of
-a tensor, and an expert's part of a stack, are views. Scales of a fused tensor are one for both, or two: [2], or
-[experts, 2]. test/example/checkpoint/names.cpp lists the checkpoints and loaders that this was read from."""
+a tensor, and an expert's part of a stack, are views, but no two of them share memory. Scales of a fused tensor are one
+for both, or two: [2], or [experts, 2]. test/example/checkpoint/names.cpp lists the checkpoints and loaders that this
+was read from."""
 import re
 from typing import NamedTuple
 
@@ -75,7 +76,7 @@ def _halves(name, tensor, experts, rows):
     dims = 0 if experts is None else 1
     if name in _SCALES:
         if tensor.dim() > dims and tensor.shape[dims] == 2: return tensor.select(dims, 0), tensor.select(dims, 1), False
-        return tensor, tensor, True
+        return tensor, tensor.clone(), True  # each is held, and later ones may be copied into it
     if rows == "interleaved": return (*tensor.unflatten(dims, (-1, 2)).unbind(dims + 1), False)
     return (*tensor.chunk(2, dims), False)
 

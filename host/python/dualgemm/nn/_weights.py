@@ -35,19 +35,35 @@ def split(name, value, size, of):
 
 def aligned(tensor):
     """The tensor, or a copy of it: launches take addresses that are multiples of 16, and a file of safetensors that is
-    mapped into memory has tensors at any."""
-    return tensor if tensor is None or tensor.data_ptr() % 16 == 0 else tensor.clone()
+    mapped into memory has tensors at any. Tensors of a class of their own, as those of tracers, have no address."""
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.data_ptr() % 16 == 0: return tensor
+    return tensor.clone()
 
 
-@torch.no_grad()
+def lasting(function):
+    """A decorator of what makes tensors that stay: made under torch.inference_mode() they could not be written to
+    outside of it."""
+    return torch.inference_mode(False)(torch.no_grad()(function))
+
+
+def alike(old, new):
+    """Whether a tensor can take the numbers of another one."""
+    return not old.is_inference() and all(getattr(old, what) == getattr(new, what)
+                                          for what in ("shape", "dtype", "device"))
+
+
+@lasting
 def keep(module, name, tensor):
     """Sets a buffer; where the old one is alike, its memory, which a CUDA graph may know, gets the new numbers."""
     old = module._buffers[name]
     if old is tensor: return
-    alike = old is not None and tensor is not None and all(
-        getattr(old, what) == getattr(tensor, what) for what in ("shape", "dtype", "device"))
-    if alike: old.copy_(tensor)
+    if old is not None and tensor is not None and alike(old, tensor): old.copy_(tensor)
     else: module._buffers[name] = tensor
+
+
+def _own(tensor):
+    """A copy without gaps."""
+    return tensor.clone(memory_format=torch.contiguous_format)
 
 
 class Weights(torch.nn.Module):
@@ -100,30 +116,37 @@ class Weights(torch.nn.Module):
     def device(self):
         return self._buffers[self.names.elements].device
 
+    @property
+    def ready(self):
+        """Whether launches can take what prepare() has made. Factors that are set by name come after it."""
+        return self.prepared and self._buffers[self.names.factors] is None
+
     # ---- what a launch takes ----
 
     def _derive(self):
-        """The tensors of _DERIVED."""
+        """The tensors of _DERIVED. Each has memory of its own, which keep() may write to: those that are held may be
+        the caller's."""
         names, held = self.names, self._buffers
         factors, bias = held[names.factors], held["bias"]
         atoms = held["atoms"] if factors is None else ops.sf_swizzle(factors)
-        decode = held[names.weight_scale].float().flatten().contiguous()
+        decode = _own(held[names.weight_scale].float().flatten())
         if self.format in ENCODES: decode = 1 / decode
-        alpha, encode_a, decode_a = decode, None, held[names.input_scale]
+        alpha, encode_a, decode_a = decode.clone(), None, held[names.input_scale]
         if decode_a is not None:
-            decode_a = decode_a.float().flatten().contiguous()
+            decode_a = _own(decode_a.float().flatten())
             encode_a = 1 / decode_a
             if self.format in ENCODES: encode_a, decode_a = decode_a, encode_a
             alpha = decode * decode_a
         if bias is not None:  # a launch takes bfloat16 and float32
-            bias = (bias.float() if bias.dtype == torch.float16 else bias).contiguous()
+            bias = _own(bias.float() if bias.dtype == torch.float16 else bias)
             if self.parallel == "row" and self.tp_rank > 0: bias = None  # the sum of the ranks has it once
         return atoms, decode, alpha, encode_a, decode_a, bias
 
+    @lasting
     def prepare(self):
         """Brings everything into the layout of launches, if it is not. Memory that a launch has read before keeps its
         address. On the device meta nothing is done."""
-        if self.prepared or self.device.type == "meta": return self
+        if self.ready or self.device.type == "meta": return self
         for name in (self.names.elements, "bias"): self._buffers[name] = aligned(self._buffers[name])
         for name, tensor in zip(_DERIVED, self._derive()): keep(self, name, tensor)
         self._buffers[self.names.factors] = None
@@ -139,9 +162,9 @@ class Weights(torch.nn.Module):
 
     def operands(self):
         """What launches take. Where nothing may be kept, inside of torch.compile, it is made anew."""
-        if not (self.prepared or torch.compiler.is_compiling()): self.prepare()
+        if not (self.ready or torch.compiler.is_compiling()): self.prepare()
         elements = self._buffers[self.names.elements]
-        if not self.prepared: return Operands(elements, *self._derive())
+        if not self.ready: return Operands(elements, *self._derive())
         return Operands(elements, self.atoms, self.decode, self.alpha, self.encode_a, self.decode_a, self.launch_bias)
 
     # ---- state_dict ----
@@ -175,7 +198,7 @@ class Weights(torch.nn.Module):
         self.prepared = False
         if not error_msgs: self.prepare()
 
-    @torch.no_grad()
+    @lasting
     def _take(self, name, tensor, assign):
         """Takes a checkpoint's tensor of this name, or this rank's part of it."""
         part = self._part(name, tensor)
@@ -184,7 +207,8 @@ class Weights(torch.nn.Module):
         old = self._buffers[name]
         if assign and part is tensor: self._buffers[name] = tensor.detach()
         elif assign: self._buffers[name] = part.clone(memory_format=torch.contiguous_format).detach()
-        elif old is not None and (old.shape, old.dtype) == (part.shape, part.dtype): old.copy_(part)
+        elif old is not None and (old.shape, old.dtype) == (part.shape, part.dtype) and not old.is_inference():
+            old.copy_(part)
         else: self._buffers[name] = part.to(self.device, copy=True, memory_format=torch.contiguous_format).detach()
 
     def _part(self, name, tensor):
@@ -212,6 +236,7 @@ class Weights(torch.nn.Module):
 
     # ---- devices and types ----
 
+    @lasting
     def _apply(self, fn, recurse=True):
         """Moves everything. A change of type is for the bias alone: scales and factors keep their bits."""
         views = {name: tensor.dtype for name, tensor in self._buffers.items()

@@ -10,13 +10,13 @@ def main():
     parser.add_argument("checkpoint", help="a folder with a config.json")
     parser.add_argument("--a-format", default="auto", choices=("auto", "16bit", "nvfp4"),
                         help="how activations are multiplied (default: %(default)s)")
-    parser.add_argument("--restore", action="store_true", help="put the quant_method back that was there before")
+    parser.add_argument("--restore", action="store_true", help="put everything back that was there before")
     given = parser.parse_args()
     try:
         method = rewrite(given.checkpoint, given.a_format, restore=given.restore)
     except (OSError, ValueError) as error:
         sys.exit(f"{parser.prog}: {error}")
-    print(f"{given.checkpoint}/config.json: quant_method is {method}")
+    print(f"{given.checkpoint}/config.json: " + (f"quant_method is {method}" if method else "has no quant_method"))
 
 
 main()

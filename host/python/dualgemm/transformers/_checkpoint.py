@@ -110,12 +110,13 @@ class _CompressedTensors:
 
 def unified(stored):
     """A stored configuration, as one dictionary without its quant_method: hf_quant_config.json has another layout, and
-    another word for `ignore`."""
+    another word for `ignore`, which is a list, or a pattern alone."""
     if "quantization" in stored:
         producer = {"producer": stored["producer"]} if "producer" in stored else {}
         stored = {**stored["quantization"], **producer}
     found = {key: value for key, value in stored.items() if key not in ("quant_method", "exclude_modules")}
-    found["ignore"] = list(stored.get("ignore") or stored.get("exclude_modules") or ())
+    ignore = stored.get("ignore") or stored.get("exclude_modules") or ()
+    found["ignore"] = [ignore] if isinstance(ignore, str) else list(ignore)
     return found
 
 

@@ -2,10 +2,12 @@
 import torch
 from transformers.conversion_mapping import get_model_conversion_mapping
 
-from ._checkpoint import METHOD, WEIGHT_ONLY, reader
+from ._checkpoint import METHOD, WEIGHT_ONLY, reader, unified
 from ._conversions import spelling, words_of_experts
 from ._recognise import Stacks
 from ._replace import replace
+
+_TYPES = (torch.bfloat16, torch.float16)
 
 
 @torch.no_grad()
@@ -14,15 +16,16 @@ def convert(model, a_format="auto", flags=0, ignore=("lm_head",)):
     returns the model. Their weights are quantised (dualgemm.nn.quantize_weight).
 
     `a_format` and `flags` are those of dualgemm.nn.Linear. What `ignore` means stays, with everything inside of it:
-    names, or the ends of names, with wildcards; names of classes; "re:" and a regular expression. So does a linear
-    whose weight is tied to another module's. Shapes that a launch cannot have, and experts of another kind, are a
-    ValueError that names the module."""
+    one or several names, or ends of names, with wildcards; names of classes; "re:" and a regular expression. So does a
+    linear whose weight is tied to another module's. Shapes that a launch cannot have, and experts of another kind, are
+    a ValueError that names the module, and so are weights of other types than bfloat16 and float16. Then nothing has
+    been replaced."""
     config = getattr(model, "config", None)
     if getattr(config, "quantization_config", None) is not None:
         raise ValueError("model: has a quantization_config, so its weights are quantised already")
-    stored = {"quant_algo": WEIGHT_ONLY, "ignore": list(ignore)}
+    stored = unified({"quant_algo": WEIGHT_ONLY, "ignore": ignore})
     words = words_of_experts(get_model_conversion_mapping(model))
-    for _, module, was in replace(model, reader(stored), a_format=a_format, flags=flags):
+    for _, module, was in replace(model, reader(stored), types=_TYPES, a_format=a_format, flags=flags):
         if isinstance(was, Stacks) and words: module.layout = spelling(module, was, words)
     if config is not None:  # which save_pretrained writes, and from_pretrained reads
         config.quantization_config = dict(**stored, quant_method=METHOD, a_format=a_format, flags=flags)

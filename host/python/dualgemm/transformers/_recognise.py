@@ -66,6 +66,14 @@ def _copy_of(module, **others):
     return made
 
 
+def on_meta(module):
+    """The module with the shapes and types of its parameters, and without their memory."""
+    parameters = {name: each if each is None else torch.nn.Parameter(each.detach().to("meta"), requires_grad=False)
+                  for name, each in module._parameters.items()}
+    children = {name: child if child is None else on_meta(child) for name, child in module._modules.items()}
+    return _copy_of(module, _parameters=parameters, _modules=children)
+
+
 def _combined(act, both, rows):
     """act(gate) * up of what a gate_up_proj returns."""
     gate, up = both.chunk(2, -1) if rows == "stacked" else both.unflatten(-1, (-1, 2)).unbind(-1)

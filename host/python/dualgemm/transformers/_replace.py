@@ -5,7 +5,7 @@ import torch
 
 from .. import nn
 from ._experts import Experts
-from ._recognise import Gated, Stacks, gated, has_stacks, in_three, stacks
+from ._recognise import Gated, Stacks, gated, has_stacks, in_three, on_meta, stacks
 
 
 class Replaced(NamedTuple):
@@ -33,6 +33,13 @@ def _check_hooks(name, module):
                          "modules first, or ignore this one")
 
 
+def _check_types(name, module, types):
+    for each in module.parameters():
+        if each.dtype not in types:
+            raise ValueError(f"{name}: its weights are {each.dtype}, and its replacement takes activations of 16 bits: "
+                             "call model.to(torch.bfloat16) before, or ignore this module")
+
+
 def _declare_input_scale(linear):
     """For a checkpoint's: the loader puts it where it finds a tensor of that name."""
     setattr(linear, linear.names.input_scale, torch.ones((), dtype=torch.float32, device="meta"))
@@ -55,51 +62,59 @@ class _Replacing:
         known = next((word for word in words if word in self.reader.named), words[0])
         return self.reader.scheme(known, torch.nn.Linear(k, n, False, device="meta"))
 
-    def replacement(self, name, module):
-        """(function, its arguments, scheme, what the module was), or None if it stays."""
+    def found(self, name, module):
+        """(scheme, what the module is, None for a linear), or None if it stays."""
         if has_stacks(module):
             scheme = self.scheme_of_experts(name, module)
             if scheme is None: return None
             was = stacks(module)
             if was is None: raise ValueError(f"{name}: experts of the class {type(module).__name__} are no gated MLPs "
                                              "that are known here: they stay where their name is ignored")
-            return Experts.of_stacks, (module, was), scheme, was
+            return scheme, was
         if (was := gated(module)) is not None:
             schemes = {self.scheme(f"{name}.{part}", module._modules[part]) for part in was.linears}
-            if len(schemes) == 1 and None not in schemes:
-                return nn.GatedMLP.from_float, (in_three(module, was), was.activation), schemes.pop(), was
+            if len(schemes) == 1 and None not in schemes: return schemes.pop(), was
         scheme = self.scheme(name, module)
-        return scheme and (nn.Linear.from_float, (module,), scheme, None)
+        return scheme and (scheme, None)
 
-    def make(self, name, module):
-        found = self.replacement(name, module)
-        if found is None: return None
-        function, arguments, scheme, was = found
-        for part in module.modules(): _check_hooks(name, part)
-        try:
-            made = function(*arguments, format=scheme.format, **self.options)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}; a model's own module stays where its name is ignored") from error
+    def plan(self, types):
+        """(name, scheme, what the module is) of each that is replaced. All of them are checked, and none changes."""
+        done = ()
+        for name, module in self.model.named_modules():
+            if not name or name.startswith(done): continue
+            if self.reader.ignores_parts and self.reader.ignored(name, module):
+                done = (name + ".",)
+                continue
+            found = self.found(name, module)
+            if found is None: continue
+            for part in module.modules(): _check_hooks(name, part)
+            if types: _check_types(name, module, types)
+            try:
+                self.make(on_meta(module), *found)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}; a model's own module stays where its name is ignored") from error
+            yield name, *found
+            done = (name + ".",)
+
+    def make(self, module, scheme, was):
+        options = dict(format=scheme.format, **self.options)
+        if isinstance(was, Stacks): made = Experts.of_stacks(module, was, **options)
+        elif isinstance(was, Gated): made = nn.GatedMLP.from_float(in_three(module, was), was.activation, **options)
+        else: made = nn.Linear.from_float(module, **options)
         for part in made.modules():
             if scheme.input_scale and hasattr(part, "names"): _declare_input_scale(part)
-        return Replaced(name, made.train(module.training), was)
+        return made.train(module.training)
 
 
-def replace(model, reader, keep=(), **options):
+def replace(model, reader, keep=(), types=(), **options):
     """Replaces modules in place, and returns them, each a Replaced. `reader` says which linears are quantised; those of
     the names `keep` stay. A gated MLP whose linears have the same scheme becomes one module; of every other the linears
-    are replaced one by one. `options` are those of every dualgemm.nn.Linear."""
-    replacing, made, done = _Replacing(model, reader, keep, options), [], ()
-    for name in [name for name, _ in model.named_modules()]:  # names alone: each weight is freed once it is quantised
-        if not name or name.startswith(done): continue
-        module = model.get_submodule(name)
-        if reader.ignores_parts and reader.ignored(name, module):
-            done = (name + ".",)
-            continue
-        new = replacing.make(name, module)
-        if new is None: continue
+    are replaced one by one. `types` are those that weights may have, where any are given. `options` are those of every
+    dualgemm.nn.Linear. Where anything is refused, nothing is replaced."""
+    replacing, made = _Replacing(model, reader, keep, options), []
+    for name, scheme, was in list(replacing.plan(types)):  # names alone: a weight is freed once quantised
         parent, _, child = name.rpartition(".")
-        setattr(model.get_submodule(parent), child, new.module)
-        made.append(new)
-        done = (name + ".",)
+        new = replacing.make(model.get_submodule(name), scheme, was)
+        setattr(model.get_submodule(parent), child, new)
+        made.append(Replaced(name, new, was))
     return made

@@ -8,17 +8,16 @@ from transformers.utils import cached_file
 
 from ._checkpoint import METHOD, reader, unified
 
-_ORIGINAL = "original_quant_method"
+_ORIGINAL = "original_quant_method"  # has the whole quantization_config that was there before, or null for none
 _LEGACY = "hf_quant_config.json"  # ModelOpt's, beside a config.json that says nothing
 
 
-def renamed(stored, a_format="auto", flags=0):
-    """A stored quantization_config, as a dictionary, with this package's quant_method. Raises ValueError if it is none
-    that is read here."""
+def renamed(stored, original, a_format="auto", flags=0):
+    """A stored quantization_config, as a dictionary, with this package's quant_method. `original` is what config.json
+    has instead of it, or None. Raises ValueError if it is none that is read here."""
     found = unified(stored)
     reader(found)
-    original = stored.get("quant_method", "modelopt" if "quant_algo" in found else "compressed-tensors")
-    return {_ORIGINAL: original, **found, "quant_method": METHOD, "a_format": a_format, "flags": flags}
+    return {**found, _ORIGINAL: original, "quant_method": METHOD, "a_format": a_format, "flags": flags}
 
 
 def model_config(checkpoint, a_format="auto", flags=0, **named):
@@ -33,25 +32,32 @@ def model_config(checkpoint, a_format="auto", flags=0, **named):
             raise ValueError(f"{checkpoint}: has neither a quantization_config nor {_LEGACY}: if it holds floats, "
                              "from_pretrained(..., quantization_config=DualGemmConfig()) quantises one")
         stored = json.loads(pathlib.Path(path).read_text())
-    config.quantization_config = renamed(dict(stored), a_format, flags)
+        stored = {**unified(stored), "quant_method": "modelopt"}  # as ModelOpt writes it into config.json
+    config.quantization_config = renamed(stored, stored.get(_ORIGINAL, dict(stored)), a_format, flags)
     return config
 
 
 def rewrite(folder, a_format="auto", flags=0, restore=False):
-    """Changes the quantization_config of a folder's config.json; with `restore` back to what wrote it. Returns the new
-    quant_method. Nothing but config.json changes, and that in one step."""
+    """Changes the quantization_config of a folder's config.json; with `restore` back to what it was. Returns the new
+    quant_method; None where there was none. Nothing but config.json changes, and that in one step."""
     path = pathlib.Path(folder) / "config.json"
-    config = json.loads(path.read_text())
-    stored = config.get("quantization_config")
-    if stored is None and (legacy := path.with_name(_LEGACY)).exists(): stored = json.loads(legacy.read_text())
+    config, legacy = json.loads(path.read_text()), path.with_name(_LEGACY)
+    original = stored = config.get("quantization_config")
+    if stored is None and legacy.exists(): stored = json.loads(legacy.read_text())
     if stored is None: raise ValueError(f"{path}: has no quantization_config")
-    if restore:
-        if _ORIGINAL not in stored: raise ValueError(f"{path}: was not rewritten: it has no {_ORIGINAL}")
-        kept = {key: value for key, value in stored.items() if key not in (_ORIGINAL, "a_format", "flags")}
-        config["quantization_config"] = {**kept, "quant_method": stored[_ORIGINAL]}
-    elif _ORIGINAL in stored: config["quantization_config"] = {**stored, "a_format": a_format, "flags": flags}
-    else: config["quantization_config"] = renamed(stored, a_format, flags)
+    if restore: changed = _restored(path, stored, legacy)
+    elif _ORIGINAL in stored: changed = {**stored, "a_format": a_format, "flags": flags}
+    else: changed = renamed(stored, original, a_format, flags)
+    config.update(quantization_config=changed)
+    if changed is None: del config["quantization_config"]
     beside = path.with_name("config.json.new")
     beside.write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n")
     os.replace(beside, path)
-    return config["quantization_config"]["quant_method"]
+    return (changed or {}).get("quant_method")
+
+
+def _restored(path, stored, legacy):
+    if _ORIGINAL not in stored: raise ValueError(f"{path}: was not rewritten: it has no {_ORIGINAL}")
+    if stored[_ORIGINAL] is None and not legacy.exists():
+        raise ValueError(f"{path}: had no quantization_config, and {legacy.name}, which said the same, is not here")
+    return stored[_ORIGINAL]
