@@ -24,7 +24,8 @@ down_proj dualgemm_FOLDER FILE_NAME KiB L__info_string12 MoE name_general name_p
 SemiAnalysisAI SiTU sm_110 source_NAME sum_g sum_k U4_ALIGN16B
 """.split())
 FOREIGN_FILES = {'driver_types.h', 'cudaTypedefs.h', 'cuda_runtime_api.h', 'B300_all_attributes.txt',
-                 'B300_PIPE_CATALOG.md', '09_gpc_count.md', 'NVFP4_CUTEDSL_THROTTLE_DEEP_DIVE.md', 'kernel.cu'}
+                 'B300_PIPE_CATALOG.md', '09_gpc_count.md', 'NVFP4_CUTEDSL_THROTTLE_DEEP_DIVE.md', 'kernel.cu',
+                 'config.json'}
 
 
 def parts(path):
