@@ -283,8 +283,9 @@ class Loading(Case):
         module.load_state_dict(apart, assign=True)
         self.same(module(x), wanted)
         by_name = nn.Linear(96, 40)
-        for name, tensor in apart.items(): setattr(by_name, name, tensor)
-        self.same(by_name(x), wanted)
+        for _ in range(2):  # the second time behind a forward
+            for name, tensor in apart.items(): setattr(by_name, name, tensor)
+            self.same(by_name(x), wanted)
         self.same_tensors(nn.quantize_weight(moved(torch.ones(8, 32))), nn.quantize_weight(torch.ones(8, 32)))
 
     def test_copies_have_the_same_bits(self):
@@ -415,11 +416,30 @@ class Loading(Case):
                 self.same(run(x), wanted(x))
                 self.same(module(x), wanted(x))
                 self.same_tensors(module.state_dict(), mixed)
+                module.prepare()
+                self.assertTrue(all(each.weight_scale is None for each in module.children()))
                 self.same(run(x), wanted(x))
+                self.same_tensors(module.state_dict(), mixed)
         linear = module_of(nn.Linear, weight(40, HIDDEN, 0.02), "cpu", HIDDEN, 40, False)
         linear(x)
         for name, tensor in (tensors := weight(40, HIDDEN, 0.05)).items(): setattr(linear, name, tensor)
         self.same(linear(x), module_of(nn.Linear, tensors, "cpu", HIDDEN, 40, False)(x))
+
+    def test_functional_call(self):
+        """Takes other tensors for one call; the module and the tensors stay what they are."""
+        x = exact(3, HIDDEN)
+        first, second = (dense("modelopt", INPUT_SCALE, scales=scales) for scales in ((0.01, 0.03, 0.02),
+                                                                                     (0.02, 0.01, 0.05)))
+        for a_format, stems in itertools.product(("16bit", "nvfp4"), (STEMS, STEMS[1:2], STEMS[2:])):
+            module = module_of(nn.GatedMLP, first, "cpu", HIDDEN, INNER, a_format=a_format)
+            y, given = module(x), {name: tensor for name, tensor in second.items() if name.startswith(stems)}
+            kept = copy.deepcopy(given)
+            wanted = module_of(nn.GatedMLP, {**first, **given}, "cpu", HIDDEN, INNER, a_format=a_format)(x)
+            with self.subTest(a_format, stems=stems):
+                self.same(torch.func.functional_call(module, given, (x,)), wanted)
+                self.same_tensors(given, kept)
+                self.same(module(x), y)
+                self.same_tensors(module.state_dict(), first)
 
     def test_refusals(self):
         tensors = weight(40, 64, 0.02)

@@ -145,12 +145,12 @@ class _Gated(torch.nn.Module):
 
     def _operands(self):
         """Of gate, up and down, and A's scale with the alphas."""
-        current = self.pair["current"] and self.gate_proj.ready and self.up_proj.ready
-        if not (current and self.down_proj.ready) and not torch.compiler.is_compiling():
+        current, stale = self.pair["current"], self.gate_proj.stale or self.up_proj.stale
+        if not (current and self.down_proj.prepared or stale or torch.compiler.is_compiling()):
             current = self.prepare().pair["current"]
         gate, up, down = (weights.operands() for weights in (self.gate_proj, self.up_proj, self.down_proj))
         if not self.gate_proj.quantises: return gate, up, down, (None, gate.decode, up.decode)
-        if not current: return gate, up, down, self._scales(gate, up)
+        if stale or not current: return gate, up, down, self._scales(gate, up)
         return gate, up, down, (self.encode_a, self.alpha_gate, self.alpha_up)
 
     @lasting

@@ -117,9 +117,9 @@ class Weights(torch.nn.Module):
         return self._buffers[self.names.elements].device
 
     @property
-    def ready(self):
-        """Whether launches can take what prepare() has made. Factors that are set by name come after it."""
-        return self.prepared and self._buffers[self.names.factors] is None
+    def stale(self):
+        """Whether prepare() has made what launches take, and then factors have been set by name."""
+        return self.prepared and self._buffers[self.names.factors] is not None
 
     # ---- what a launch takes ----
 
@@ -146,7 +146,7 @@ class Weights(torch.nn.Module):
     def prepare(self):
         """Brings everything into the layout of launches, if it is not. Memory that a launch has read before keeps its
         address. On the device meta nothing is done."""
-        if self.ready or self.device.type == "meta": return self
+        if (self.prepared and not self.stale) or self.device.type == "meta": return self
         for name in (self.names.elements, "bias"): self._buffers[name] = aligned(self._buffers[name])
         for name, tensor in zip(_DERIVED, self._derive()): keep(self, name, tensor)
         self._buffers[self.names.factors] = None
@@ -161,10 +161,12 @@ class Weights(torch.nn.Module):
         self.quantises = self.a_format == "nvfp4" or (self.a_format == "auto" and blackwell)
 
     def operands(self):
-        """What launches take. Where nothing may be kept, inside of torch.compile, it is made anew."""
-        if not (self.ready or torch.compiler.is_compiling()): self.prepare()
+        """What launches take. Where nothing may be kept it is made anew: inside of torch.compile, and of tensors that
+        are set after others were prepared, which torch.func.functional_call does for the time of one call."""
+        if not (self.prepared or torch.compiler.is_compiling()): self.prepare()
         elements = self._buffers[self.names.elements]
-        if not self.ready: return Operands(elements, *self._derive())
+        if self.stale and not torch.compiler.is_compiling(): elements = aligned(elements)
+        if not self.prepared or self.stale: return Operands(elements, *self._derive())
         return Operands(elements, self.atoms, self.decode, self.alpha, self.encode_a, self.decode_a, self.launch_bias)
 
     # ---- state_dict ----
