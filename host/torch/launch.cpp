@@ -11,6 +11,7 @@ namespace {
 struct Launch {
   int products = 2;
   Form form = Form::kFunctional;
+  bool plain = false;  // without the arguments that go by name alone, which keep the C interface's defaults
   Tensor a, b1, b2, sfa, sfb1, sfb2, out, sfc, d1, d2;
   Tensor alpha1_dev, alpha2_dev, a_row_scale, c_row_scale, bias1, bias2, c_global_scale_dev, c_add,
       group_rows;
@@ -51,6 +52,7 @@ void take_swiglu(Arguments& in, Launch& x) {
   if (x.form == Form::kFunctional) x.out_type = in.type();
   x.alpha1_dev = describe("alpha1_dev", in.optional_tensor());
   x.alpha2_dev = describe("alpha2_dev", in.optional_tensor());
+  if (x.plain) return;
   x.a_row_scale = describe("a_row_scale", in.optional_tensor());
   x.c_row_scale = describe("c_row_scale", in.optional_tensor());
   x.bias1 = describe("bias1", in.optional_tensor());
@@ -75,6 +77,7 @@ void take_linear(Arguments& in, Launch& x) {
   x.args.alpha1 = number(in);
   if (x.form == Form::kFunctional) x.out_type = in.type();
   x.alpha1_dev = describe("alpha_dev", in.optional_tensor());
+  if (x.plain) return;
   x.a_row_scale = describe("a_row_scale", in.optional_tensor());
   x.c_row_scale = describe("c_row_scale", in.optional_tensor());
   x.bias1 = describe("bias", in.optional_tensor());
@@ -170,9 +173,8 @@ int64_t check_pair(const Tensor& first, const Tensor& second, int64_t stride1, i
 int64_t check_bias(const Launch& x, const Tensor& bias) {
   if (!bias) return 0;
   check_type(bias, {kBf16, kFp32});
-  check_array(bias, bias.type, x.args.n);
   const bool each = problems(x) > 1 && bias.dims == 2;
-  if (each) check_array(bias, bias.type, problems(x) * x.args.n);
+  check_array(bias, bias.type, (each ? problems(x) : 1) * x.args.n);
   return each ? x.args.n : 0;
 }
 
@@ -333,11 +335,12 @@ void give_results(StableIValue* stack, Launch& x) {
   if (x.form == Form::kNvfp4) give(stack, x.out, x.sfc);
 }
 
-template <Form form, int products, void take(Arguments&, Launch&)>
+template <Form form, bool plain, int products, void take(Arguments&, Launch&)>
 void operate(StableIValue* stack) {
   Launch x;
   x.products = products;
   x.form = form;
+  x.plain = plain;
   dualgemm_args_init(&x.args);
   Arguments in(stack);
   take(in, x);
@@ -347,21 +350,24 @@ void operate(StableIValue* stack) {
 
 }  // namespace
 
-template <Form form>
+template <Form form, bool plain>
 void swiglu(StableIValue* stack, uint64_t, uint64_t) {
-  operate<form, 2, take_swiglu>(stack);
+  operate<form, plain, 2, take_swiglu>(stack);
 }
 
-template <Form form>
+template <Form form, bool plain>
 void linear(StableIValue* stack, uint64_t, uint64_t) {
-  operate<form, 1, take_linear>(stack);
+  operate<form, plain, 1, take_linear>(stack);
 }
 
-template void swiglu<Form::kFunctional>(StableIValue*, uint64_t, uint64_t);
-template void swiglu<Form::kNvfp4>(StableIValue*, uint64_t, uint64_t);
-template void swiglu<Form::kOut>(StableIValue*, uint64_t, uint64_t);
-template void linear<Form::kFunctional>(StableIValue*, uint64_t, uint64_t);
-template void linear<Form::kNvfp4>(StableIValue*, uint64_t, uint64_t);
-template void linear<Form::kOut>(StableIValue*, uint64_t, uint64_t);
+#define INSTANTIATE(name, form)                                       \
+  template void name<form, false>(StableIValue*, uint64_t, uint64_t); \
+  template void name<form, true>(StableIValue*, uint64_t, uint64_t)
+INSTANTIATE(swiglu, Form::kFunctional);
+INSTANTIATE(swiglu, Form::kNvfp4);
+INSTANTIATE(swiglu, Form::kOut);
+INSTANTIATE(linear, Form::kFunctional);
+INSTANTIATE(linear, Form::kNvfp4);
+INSTANTIATE(linear, Form::kOut);
 
 }  // namespace dualgemm::torch_ops

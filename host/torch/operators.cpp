@@ -14,15 +14,15 @@ namespace {
 #define LAST "Tensor? group_rows=None, int expected_rows=0, int flags=0, int instance_id=0, int max_sms=0"
 #define TWO "Tensor a, Tensor b1, Tensor b2, Tensor? sfa, Tensor sfb1, Tensor sfb2, "
 #define ALPHAS "float alpha1=1, float alpha2=1, "
-#define ALPHAS_DEV "Tensor? alpha1_dev=None, Tensor? alpha2_dev=None, *, "
-#define OF_TWO                                                                                      \
-  FACTORS "Tensor? bias1=None, Tensor? bias2=None, " C_SCALE                                        \
-          "int activation=0, float swiglu_alpha=1, float swiglu_beta=0, float? swiglu_limit=None, " \
-          "float situ_gate=4, float situ_up=25, " LAST
+#define ALPHAS_DEV "Tensor? alpha1_dev=None, Tensor? alpha2_dev=None"
+#define OF_TWO                                                                              \
+  ", *, " FACTORS "Tensor? bias1=None, Tensor? bias2=None, " C_SCALE                        \
+  "int activation=0, float swiglu_alpha=1, float swiglu_beta=0, float? swiglu_limit=None, " \
+  "float situ_gate=4, float situ_up=25, " LAST
 #define ONE "Tensor a, Tensor b, Tensor? sfa, Tensor sfb, "
 #define ALPHA "float alpha=1, "
-#define ALPHA_DEV "Tensor? alpha_dev=None, *, "
-#define OF_ONE FACTORS "Tensor? bias=None, " C_SCALE "int activation=0, Tensor? c_add=None, " LAST
+#define ALPHA_DEV "Tensor? alpha_dev=None"
+#define OF_ONE ", *, " FACTORS "Tensor? bias=None, " C_SCALE "int activation=0, Tensor? c_add=None, " LAST
 #define C_TYPE "ScalarType out_dtype=bfloat16, "
 #define SCALE "float global_scale=1, Tensor? global_scale_dev=None, *, "
 #define OF_QUANTIZE "int scale_mode=0, Tensor? row_index=None, Tensor? group_rows=None, int flags=0"
@@ -35,20 +35,32 @@ struct Operator {
 };
 
 constexpr Operator kOperators[] = {
-    {"swiglu", "swiglu(" TWO ALPHAS C_TYPE ALPHAS_DEV OF_TWO ") -> Tensor", swiglu<Form::kFunctional>},
+    {"swiglu", "swiglu(" TWO ALPHAS C_TYPE ALPHAS_DEV OF_TWO ") -> Tensor", swiglu<Form::kFunctional, false>},
+    {"swiglu.plain", "swiglu.plain(" TWO ALPHAS C_TYPE ALPHAS_DEV ") -> Tensor",
+     swiglu<Form::kFunctional, true>},
     {"swiglu_nvfp4", "swiglu_nvfp4(" TWO ALPHAS ALPHAS_DEV OF_TWO ") -> (Tensor, Tensor)",
-     swiglu<Form::kNvfp4>},
+     swiglu<Form::kNvfp4, false>},
+    {"swiglu_nvfp4.plain", "swiglu_nvfp4.plain(" TWO ALPHAS ALPHAS_DEV ") -> (Tensor, Tensor)",
+     swiglu<Form::kNvfp4, true>},
     {"swiglu_out",
      "swiglu_out(" TWO "Tensor(a!) out, " ALPHAS ALPHAS_DEV OF_TWO
      ", Tensor(b!)? sfc=None, Tensor(c!)? d1=None, Tensor(d!)? d2=None, Tensor(e!)? amax_out=None) -> ()",
-     swiglu<Form::kOut>},
-    {"linear", "linear(" ONE ALPHA C_TYPE ALPHA_DEV OF_ONE ") -> Tensor", linear<Form::kFunctional>},
+     swiglu<Form::kOut, false>},
+    {"swiglu_out.plain", "swiglu_out.plain(" TWO "Tensor(a!) out, " ALPHAS ALPHAS_DEV ") -> ()",
+     swiglu<Form::kOut, true>},
+    {"linear", "linear(" ONE ALPHA C_TYPE ALPHA_DEV OF_ONE ") -> Tensor", linear<Form::kFunctional, false>},
+    {"linear.plain", "linear.plain(" ONE ALPHA C_TYPE ALPHA_DEV ") -> Tensor",
+     linear<Form::kFunctional, true>},
     {"linear_nvfp4", "linear_nvfp4(" ONE ALPHA ALPHA_DEV OF_ONE ") -> (Tensor, Tensor)",
-     linear<Form::kNvfp4>},
+     linear<Form::kNvfp4, false>},
+    {"linear_nvfp4.plain", "linear_nvfp4.plain(" ONE ALPHA ALPHA_DEV ") -> (Tensor, Tensor)",
+     linear<Form::kNvfp4, true>},
     {"linear_out",
      "linear_out(" ONE "Tensor(a!) out, " ALPHA ALPHA_DEV OF_ONE
      ", Tensor(b!)? sfc=None, Tensor(c!)? d1=None, Tensor(d!)? amax_out=None) -> ()",
-     linear<Form::kOut>},
+     linear<Form::kOut, false>},
+    {"linear_out.plain", "linear_out.plain(" ONE "Tensor(a!) out, " ALPHA ALPHA_DEV ") -> ()",
+     linear<Form::kOut, true>},
     {"quantize", "quantize(Tensor x, " SCALE OF_QUANTIZE ") -> (Tensor, Tensor, Tensor)", quantize<false>},
     {"quantize_out",
      "quantize_out(Tensor x, Tensor(a!) q, Tensor(b!) sf, " SCALE OF_QUANTIZE

@@ -64,10 +64,9 @@ void check_gapless(const Tensor& tensor, bool ordered) {
            list(tensor.strides, tensor.dims).c_str());
 }
 
-void check_bytes(const Tensor& tensor, int64_t needed) {
-  if (tensor.bytes() < needed)
-    refuse("%s: has %lld bytes, and %lld are needed", tensor.name, static_cast<long long>(tensor.bytes()),
-           static_cast<long long>(needed));
+void check_elements(const Tensor& tensor, int32_t type) {
+  check_type(tensor, {kUint8, kInt8, type});
+  check_gapless(tensor, true);
 }
 
 int64_t element_bytes(int32_t type) { return static_cast<int64_t>(aoti_torch_dtype_element_size(type)); }
@@ -215,16 +214,18 @@ Rows check_matrix(const Tensor& tensor, std::initializer_list<int32_t> types, in
 }
 
 void check_array(const Tensor& tensor, int32_t type, int64_t count) {
-  check_type(tensor, {kUint8, kInt8, type});
-  check_gapless(tensor, true);
-  check_bytes(tensor, count * element_bytes(type));
+  check_elements(tensor, type);
+  const int64_t needed = count * element_bytes(type);
+  if (tensor.bytes() != needed)
+    refuse("%s: has %lld bytes, and %lld are needed", tensor.name, static_cast<long long>(tensor.bytes()),
+           static_cast<long long>(needed));
 }
 
 int64_t check_numbers(const Tensor& tensor, int64_t problems) {
   if (!tensor) return 0;
-  check_array(tensor, kFp32, 1);
+  check_elements(tensor, kFp32);
   const int64_t count = tensor.bytes() / 4;
-  if (problems == 1 || count == 1) return 0;
+  if (count == 1) return 0;
   if (count != problems)
     refuse("%s: has %lld numbers, and there are %lld problems: must have 1, or one for each", tensor.name,
            static_cast<long long>(count), static_cast<long long>(problems));
@@ -235,7 +236,9 @@ int64_t check_factors(const Tensor& tensor, int64_t problems, int64_t blocks, in
   check_type(tensor, {kUint8, kInt8, kE4m3});
   check_gapless(tensor, false);
   const int64_t needed = factor_bytes(blocks, k);
-  check_bytes(tensor, problems * needed);
+  if (tensor.bytes() < problems * needed)
+    refuse("%s: has %lld bytes, and %lld are needed", tensor.name, static_cast<long long>(tensor.bytes()),
+           static_cast<long long>(problems * needed));
   if (problems <= 1 || tensor.dims < 2 || tensor.size(0) != problems) return 0;
   return tensor.bytes() / problems;  // what is more than needed belongs to each problem
 }

@@ -145,6 +145,41 @@ class Launches(Case):
             with self.subTest(list(fields)):
                 self.assertFalse(torch.equal(plain, ops.swiglu(*tensors, 0.01, 0.02, **made(fields, "cpu"))))
 
+    def test_plain_forms(self):
+        """They have the arguments of the whole form that go without a name, and compute the same."""
+        names = [name for name in torch_op._SHAPES if "plain" in getattr(ops, name).overloads()]
+        self.assertEqual(names, [kind + form for kind in ("swiglu", "linear") for form in ("", "_nvfp4")]
+                         + ["swiglu_out", "linear_out"])
+        for device, name in itertools.product(DEVICES, names):
+            whole, plain = (getattr(getattr(ops, name), form) for form in ("default", "plain"))
+            with self.subTest(device, name=name):
+                self.assertEqual(*([(argument.name, str(argument.type), argument.default_value)
+                                    for argument in operator._schema.arguments if not argument.kwarg_only]
+                                   for operator in (plain, whole)))
+                self.assertFalse(any(argument.kwarg_only for argument in plain._schema.arguments))
+                for args in self.arguments_of_plain(device, name):
+                    copies = [arg.clone() if isinstance(arg, torch.Tensor) else arg for arg in args]
+                    results = plain(*args), whole(*copies)
+                    got, wanted = ((args[self.place_of_out(name)], copies[self.place_of_out(name)])
+                                   if name.endswith("_out") else results)
+                    for one, other in zip(got, wanted) if isinstance(got, tuple) else ((got, wanted),):
+                        self.same(one, other)
+                    torch.library.opcheck(plain, args)
+
+    @staticmethod
+    def place_of_out(name):
+        return 6 if name.startswith("swiglu") else 4
+
+    def arguments_of_plain(self, device, name):
+        """Those without a default; and all, none of which has its default's value."""
+        a, b1, b2, sfa, sfb1, sfb2 = operands(device, m=128)  # a whole block: other factors of C may hold anything
+        first = [a, b1, b2, sfa, sfb1, sfb2] if name.startswith("swiglu") else [a, b1, sfa, sfb1]
+        alphas = len(first) // 2 - 1  # as many as products
+        if name.endswith("_out"): first.append(torch.zeros(128, N, dtype=BF16, device=device))
+        yield first
+        numbers = [0.25, 0.125][:alphas] + ([FP16] if "_" not in name else [])
+        yield [*(arg.clone() for arg in first), *numbers, *(vector(device, 1) for _ in range(alphas))]
+
     def test_types_of_c(self):
         for device, dtype in itertools.product(DEVICES, OF_C):
             tensors = operands(device)
@@ -251,7 +286,9 @@ class Launches(Case):
                              (r"^activation=-1: ", dict(activation=-1)),
                              (r"^max_sms=4294967296: the library's field has 32 bits", dict(max_sms=1 << 32)),
                              (r"^a_row_scale: has 76 bytes, and 80 are needed", dict(a_row_scale=torch.ones(M - 1))),
+                             (r"^c_row_scale: has 84 bytes, and 80 are needed", dict(c_row_scale=torch.ones(M + 1))),
                              (r"^bias1: has 62 bytes, and 64", dict(bias1=torch.ones(N - 1, dtype=BF16))),
+                             (r"^bias2: has 256 bytes, and 128", dict(bias2=torch.ones(2, N))),
                              (r"^bias2: must have the type of bias1, torch.bfloat16",
                               dict(bias1=torch.ones(N, dtype=BF16), bias2=torch.ones(N))),
                              (r"^DUALGEMM_STATUS_INVALID_VALUE: expected_rows=3: ", dict(expected_rows=3)),

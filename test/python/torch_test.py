@@ -144,7 +144,8 @@ class Operator(unittest.TestCase):
                 (good, dict(sfa=None), "must be given with an a of torch.uint8"),
                 (good, dict(a=wide, sfa=sfa), "must be None with an a of torch.bfloat16"),
                 (good, dict(alpha1_dev=torch.ones(1, dtype=torch.float64)), "its elements are torch.float64"),
-                (good, dict(alpha2_dev=torch.ones(0)), "has 0 bytes, and 4 are needed")):
+                (good, dict(alpha2_dev=torch.ones(0)), "has 0 numbers, and there are 1 problems"),
+                (good, dict(alpha2_dev=torch.ones(2)), "has 2 numbers, and there are 1 problems")):
             given = [replaced.get(name, tensor) for name, tensor in zip(names, tensors)]
             name = "sfa" if "sfa" in replaced else next(iter(replaced))
             alphas = {key: tensor for key, tensor in replaced.items() if key not in names}

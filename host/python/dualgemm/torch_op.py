@@ -129,9 +129,9 @@ def _check_places(named):
     return tensors[first].device
 
 
-def _make_fake(name, shapes):
-    operator = getattr(torch.ops.dualgemm, name).default
-    ask = getattr(torch.ops.dualgemm_meta, name).default
+def _make_fake(name, overload, shapes):
+    operator = getattr(getattr(torch.ops.dualgemm, name), overload)
+    ask = getattr(getattr(torch.ops.dualgemm_meta, name), overload)
     names = [argument.name for argument in operator._schema.arguments]
 
     def fake(*args, **named):
@@ -145,7 +145,8 @@ def _make_fake(name, shapes):
                    for t in ((made,) if isinstance(made, torch.Tensor) else made)]
         return results[0] if isinstance(made, torch.Tensor) else tuple(results)
 
-    torch.library.register_fake(f"dualgemm::{name}", fake)
+    torch.library.register_fake(operator._name, fake)
 
 
-for _name, _shapes in _SHAPES.items(): _make_fake(_name, _shapes)
+for _name, _shapes in _SHAPES.items():
+    for _overload in getattr(torch.ops.dualgemm, _name).overloads(): _make_fake(_name, _overload, _shapes)
