@@ -14,9 +14,9 @@
 namespace dualgemm {
 namespace {
 
-// The structures and enumerators of CUDA's runtime are those of its major version. A program links with
-// another one than the build's without a message, and each would read what the other writes. So it is asked
-// before anything else that passes more than a number.
+// The structures and enumerators of CUDA's runtime are those of its major version. No message says that a
+// program was linked with another runtime than the build's, which would then read a structure differently
+// than this library writes it. So its version is asked before anything else that passes more than a number.
 dualgemm_status_t check_runtime() {
   int version = 0;
   if (const cudaError_t error = cudaRuntimeGetVersion(&version))

@@ -15,7 +15,7 @@
 namespace dualgemm {
 namespace {
 
-// NaN is no magnitude, quiet or signalling; fmax takes the latter for one.
+// NaN does not count as a magnitude, quiet or signalling. fmax would return a signalling one.
 float larger_number(float largest, float magnitude) { return magnitude > largest ? magnitude : largest; }
 
 uint8_t* bytes_of(const Tensor& t, int32_t matrix, int64_t row) {

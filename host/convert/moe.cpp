@@ -13,7 +13,7 @@
 namespace dualgemm {
 namespace {
 
-// The choices of all tokens have numbers of 32 bits.
+// Checks that the choices of all tokens, which are numbered in 32 bits, are few enough.
 template <class Args>
 dualgemm_status_t check_choices(const Args& args, int32_t* count) {
   if (auto status = check_count("tokens", args.tokens)) return status;

@@ -73,7 +73,7 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
   return kOk;
 }
 
-// Numbers that belong to the other number of products keep their defaults.
+// A launch of one product leaves `activation` at its default, and a launch of two `linear_activation`.
 dualgemm_status_t check_products(const dualgemm_args_t& args) {
   if (args.products != 1 && args.linear_activation != 0)
     return fail(DUALGEMM_STATUS_INVALID_VALUE,

@@ -21,7 +21,6 @@ struct Launch {
   dualgemm_args_t args;
 
   bool offsets() const { return group_rows && a.dims == 2; }
-  const char* b_name() const { return products == 1 ? "b" : "b1"; }
 };
 
 float number(Arguments& in) { return static_cast<float>(in.number()); }

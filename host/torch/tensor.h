@@ -107,7 +107,8 @@ int64_t check_numbers(const Tensor& tensor, int64_t problems);
 // next's, 0 where nothing has them.
 int64_t check_factors(const Tensor& tensor, int64_t problems, int64_t blocks, int64_t k);
 
-// Blocks of 128 rows, of which OFFSETS may need more than the rows fill.
+// Returns how many blocks of 128 rows so many rows may take. With OFFSETS each group begins a block of its
+// own.
 int64_t blocks_of(int64_t rows, int64_t groups_of_offsets);
 // Bytes of factors in so many blocks.
 int64_t factor_bytes(int64_t blocks, int64_t k);

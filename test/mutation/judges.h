@@ -23,10 +23,8 @@ class Judges : public sim::Observers {
 
 std::unique_ptr<sim::Policy> policy_of(const Schedule& schedule);
 
-// Returns the schedules in the order in which they are tried on a mutant: the default one, every directed
-// mode, then random seeds.
+// Returns the schedules in the order in which they are tried on a mutant: the default one, directed modes
+// with a seed or two each, random ones, then more seeds of directed modes, for what nothing has killed yet.
 const std::vector<Schedule>& escalation();
-// So many of them try one thing each; the others are further random seeds, for what nothing has killed yet.
-constexpr size_t kDirectedSchedules = 11;
 
 }  // namespace mutation

@@ -22,7 +22,7 @@ STRUCTURES = [s.Args, s.Device, s.InstanceInfo, s.SfArgs, s.QuantizeArgs, s.MoeP
               s.MoeCombineArgs]
 PLAIN = {"float": ctypes.c_float, "int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32, "int64_t": ctypes.c_int64,
          "size_t": ctypes.c_size_t}
-NUMBERS = [name for name in dir(s) if re.match(r"(STATUS|DTYPE|ACTIVATION|FLAG|GROUP|SCALE|ROWS)_", name)]
+NUMBERS = [name for name in dir(s) if re.match(r"(STATUS|DTYPE|(LINEAR_)?ACTIVATION|FLAG|GROUP|SCALE|ROWS)_", name)]
 
 
 def compiled(lines):
@@ -64,7 +64,7 @@ class Header(unittest.TestCase):
             self.assertEqual(list(found.items()), kind._fields_)
 
     def test_numbers(self):
-        declared = set(re.findall(r"\bDUALGEMM_((?:DTYPE|ACTIVATION|FLAG|GROUP|SCALE|ROWS)_\w+) = ", CODE))
+        declared = set(re.findall(r"\bDUALGEMM_((?:DTYPE|(?:LINEAR_)?ACTIVATION|FLAG|GROUP|SCALE|ROWS)_\w+) = ", CODE))
         declared = {name for name in declared if not name.endswith("MAX_ENUM")}
         self.assertEqual(declared | {"STATUS_SUCCESS"}, set(NUMBERS))
         printed = compiled(f'printf("{name} %d\\n", (int)DUALGEMM_{name});' for name in NUMBERS)

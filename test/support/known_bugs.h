@@ -12,7 +12,7 @@ struct KnownBug {
 
 // Bugs 1 to 48 are those of kernels of this kind, those from 49 on belong to the mechanisms of this family,
 // and those from 64 on to any CUDA program.
-inline constexpr int kFirstOfFamily = 49, kFirstOfAnyProgram = 64;
+inline constexpr int kFirstOfAnyProgram = 64;
 
 inline constexpr KnownBug kKnownBugs[] = {
     {1, "a stage is announced without its bytes"},

@@ -32,8 +32,6 @@ struct RunResult {
   uint64_t grids = 0;
   std::vector<sim::Report> findings;
   sim::CertificateText certificate;
-
-  bool program_failed() const { return timed_out || signal != 0 || status != 0; }
 };
 
 // Throws std::runtime_error when the program cannot be started at all.
