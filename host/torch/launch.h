@@ -10,8 +10,7 @@ namespace dualgemm::torch_ops {
 enum class Form { kFunctional, kNvfp4, kOut };
 
 // PyTorch's calling convention: arguments are taken from the stack, and results put in their place. A plain
-// one has the arguments alone that may go without their names: PyTorch takes 0.1 us for each argument, whether
-// or not a call has it.
+// one has no arguments by name alone. PyTorch takes 0.1 us for each argument, even where a call leaves it out.
 template <Form form, bool plain>
 void swiglu(StableIValue* stack, uint64_t arguments, uint64_t results);
 template <Form form, bool plain>
