@@ -10,7 +10,8 @@ namespace dualgemm::torch_ops {
 enum class Form { kFunctional, kNvfp4, kOut };
 
 // PyTorch's calling convention: arguments are taken from the stack, and results put in their place. A plain
-// one has no arguments by name alone. PyTorch takes 0.1 us for each argument, even where a call leaves it out.
+// one has no arguments that go by name alone. PyTorch takes 0.1 us for each argument, even for one that a
+// call leaves out.
 template <Form form, bool plain>
 void swiglu(StableIValue* stack, uint64_t arguments, uint64_t results);
 template <Form form, bool plain>
