@@ -13,8 +13,8 @@ namespace dualgemm::work {
 // A general epilogue finishes this many columns of a row at a time.
 inline constexpr int32_t kGeneralChunk = 16;
 
-// The rate of special functions was measured with the other instructions of a plain SwiGLU: 375 for 32
-// results, which have two special functions each. In any epilogue a special function covers as many.
+// The rate of special functions was measured in a plain SwiGLU, beside 375 other instructions for 32 results
+// of two special functions each. In any epilogue a special function is taken to hide as many.
 inline constexpr double kCoveredBySpecial = 375 / 64.0;
 
 // Instructions for one result.

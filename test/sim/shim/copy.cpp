@@ -12,8 +12,8 @@ namespace sim::shim {
 
 using Allocation = GlobalMemory::Allocation;
 
-// The host sees this in place of device bytes that nobody wrote: not the zeros that a forgotten store would
-// hope for.
+// The host sees this in place of device bytes that nobody wrote. Zeros would hide a forgotten store whose
+// result is zero.
 constexpr int kUnwrittenByte = 0xCB;
 
 static uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
