@@ -84,8 +84,8 @@ inline constexpr int32_t kPrepareRows = 8, kPreparePiece = kTileK * kConvertThre
 // By the first index: without, and with groups. By the second: x is bf16, fp16 or fp32,
 // in the order of CType.
 extern const FactorKernel kSwizzleKernels[2], kUnswizzleKernels[2];
-// For an architecture that multiplies 16 bits. By the first index: A has 16 bits, or is in NVFP4; by the
-// second as above.
+// For an architecture that multiplies 16 bits. By the first index: A has 16 bits, or is in NVFP4. By the
+// second: without, and with groups.
 extern const PrepareKernel kPrepareKernels[2][2];
 extern const QuantizeKernel kLargestKernels[2][3], kQuantizeKernels[2][3], kQuantizeRowsKernels[2][3];
 

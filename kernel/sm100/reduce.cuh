@@ -64,8 +64,8 @@ DUALGEMM_DEVICE void attend_reduction() {
 }
 
 // Sends this CTA's partial sums of each slice's share of the columns to the CTA of that slice, its own
-// included; in a pair of CTAs each keeps to those of its own rank. What lies beyond C, `columns` of the tile
-// (rows with swap A/B), is not sent.
+// included; in a pair of CTAs each keeps to those of its own rank. Of the tile's columns (rows with swap
+// A/B) the first `columns` lie in C, and only these are sent.
 template <class Traits>
 DUALGEMM_DEVICE void send_partial_sums(SharedStorage<Traits>& smem, Cta<Traits> cta, EpilogueWarp warp,
                                        int columns) {

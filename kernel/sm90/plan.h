@@ -30,7 +30,7 @@ struct Options {
 // bench/ablation has some that do not.
 struct Products {
   int32_t accumulators;  // products of a tile
-  int32_t together;      // of them, those that are computed from one k-tile
+  int32_t together;      // how many of these are computed from one k-tile
 };
 constexpr Products products_of(const Options& o) { return {o.products, o.products}; }
 

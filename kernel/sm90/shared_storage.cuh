@@ -8,7 +8,7 @@
 //   panel_full[e]  1 + bytes              load activations      multiply    a panel of A is there
 //   panel_empty[e] warps that multiply    each of them          loads       its wgmma have read it
 //
-// With split-K sums_full counts 1 and the bytes of the sums of others (reduce.cuh).
+// With split-K there is one more, sums_full, which counts 1 and the bytes of the sums of others (reduce.cuh).
 // `ready` is for an A that warps of the kernel prepare where it lies. A panel is a quarter of
 // a k-tile of A from a pass: of many rows this makes a finer ring.
 #pragma once

@@ -3,7 +3,7 @@
 //
 //   lane: gate and up of two rows, one column  -->  two results  --stmatrix-->  [row][32 columns]  -->  C
 //
-// Where a warpgroup has 64 columns, a lane has two.
+// Where a warpgroup has 64 columns, a lane has two, and a row 64.
 //
 // Every 32 rows, or the rows of a share if they are fewer (reduce.cuh), lie in one of two places in turn,
 // with one barrier of the warpgroup between writing and reading. A warp that writes a place again has passed

@@ -21,7 +21,7 @@ template <class Self, Options kOptions, class Output_, class Arithmetic_,
 struct Parts {
   static constexpr Plan kPlan = plan_of(kOptions, kProducts);
   static_assert(possible<kOptions, kPlan>());
-  static constexpr const char* kVariant = "";  // what the name of an instance says of another part
+  static constexpr const char* kVariant = "";  // the end of its name, where a part is replaced
   // wgmma multiplies A and the weights in one type. An A in NVFP4 is expanded to fp16.
   using Math = std::conditional_t<kPlan.a_type == CType::kBf16, BrainMath, HalfMath>;
   static constexpr float kUnscale = unscale(kPlan.a_type);
