@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 
 .PHONY: help setup configure lib install package-test by-hand run run-on-gpu run-simulated examples test test-h100 \
         test-gpu mutation soak fuzz cube bench calibrate plot host-time bench-sim ptx instances sass pages doxygen \
-        contest contest-test accuracy torch test-torch torch-host-time torch-linear bench-model \
+        contest contest-test accuracy torch test-torch torch-host-time torch-linear torch-experts bench-model \
         format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -64,6 +64,9 @@ torch-host-time: torch ## what a call of every operator costs the CPU, beside Py
 
 torch-linear: torch   ## on a Hopper GPU: linear layers in PyTorch, beside torch.mm and Humming where it is installed
 	@PYTHONPATH=host/python $(torch_python) bench/torch/linear.py $(ARGS)
+
+torch-experts: torch  ## on a Hopper GPU: layers of experts in PyTorch, beside torch._grouped_mm and Humming
+	@PYTHONPATH=host/python PYTHONDONTWRITEBYTECODE=1 $(torch_python) bench/torch/experts.py $(ARGS)
 
 bench-model: torch    ## on a Hopper GPU: a model of the package transformers in bf16 and in NVFP4, and errors
 	@export PYTHONPATH=host/python PYTHONDONTWRITEBYTECODE=1 && $(torch_python) bench/torch/errors.py && \
