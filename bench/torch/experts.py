@@ -343,7 +343,7 @@ def arguments():
     return parser.parse_args()
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def main():
     options, results = arguments(), []
     torch.manual_seed(1)
