@@ -13,7 +13,7 @@
 
 namespace dualgemm::sm90 {
 
-// Returns word 2 `step` + `upper` of a column. `low` and `high` are the words `upper` and `upper` + 2 of a
+// Returns a word of column 2 `step` + `upper`. `low` and `high` are the words `upper` and `upper` + 2 of a
 // chunk, and `step` says which half of each is taken.
 DUALGEMM_HOST_DEVICE constexpr uint32_t order_pair(uint32_t low, uint32_t high, int step) {
   return step == 0 ? (low & 0xFFFF) | high << 16 : low >> 16 | (high & 0xFFFF0000);
