@@ -12,7 +12,7 @@ Hopper GPUs, and the means that speed_up.py draws.
                                      every problem: what two GEMMs, or one after the other, take over ours
     hopper.py fusion                 geometric means of that over the weights, by M
     hopper.py h100_linear            one product: geometric means over the weights, by M, and the lowest of them
-    hopper.py h100_torch_linear      one product in PyTorch (torch/linear.py): the same, beside torch.mm and Humming
+    hopper.py h100_torch_linear      one product in PyTorch (torch/linear.py): the same, beside torch.mm and others
     hopper.py h100_ffn               layers of two launches: our time, and how many times as long cuBLASLt takes
     hopper.py h100_model | h100_model_compiled
                                      a model (torch/model.py): milliseconds, and how many times faster than in bf16
@@ -171,7 +171,9 @@ def linear(name):
 
 def torch_linear(name):
     results = report(name)["results"]
-    columns = [(ours, other) for other in ("Humming", "torch.mm") for ours in ("A in fp16", "A in NVFP4")]
+    others = [name for name in results[0]["us"] if not name.startswith("A in ")]
+    others.sort(key=lambda name: name == "torch.mm")  # which is no kernel of NVFP4
+    columns = [(ours, other) for other in others for ours in ("A in fp16", "A in NVFP4")]
     line(["M", *(cell for ours, other in columns for cell in (f"{other}, {ours}", "lowest"))])
     line(["---"] * (1 + 2 * len(columns)))
     for m in sorted({row["m"] for row in results}):
