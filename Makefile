@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 
 .PHONY: help setup configure lib install package-test by-hand run run-on-gpu run-simulated examples test test-h100 \
         test-gpu mutation soak fuzz cube bench calibrate plot host-time bench-sim ptx instances sass pages doxygen \
-        contest contest-test accuracy torch test-torch torch-host-time torch-linear bench-model \
+        contest contest-test accuracy torch test-torch torch-host-time torch-linear torch-experts bench-model \
         format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -57,6 +57,7 @@ test-torch: torch     ## the tests of these operators: on the CPU, and on a GPU 
 	  $(torch_python) test/python/torch_operators_test.py host/python && \
 	  $(torch_python) test/python/torch_nn_test.py host/python && \
 	  $(torch_python) test/python/torch_contender_test.py host/python $(CC) && \
+	  $(torch_python) test/python/torch_experts_test.py host/python && \
 	  for name in torch_transformers_test torch_transformers_float_test; do \
 	    $(torch_python) test/python/$$name.py host/python || [ $$? = 77 ] || exit 1; done  # 77: no transformers
 
@@ -65,6 +66,9 @@ torch-host-time: torch ## what a call of every operator costs the CPU, beside Py
 
 torch-linear: torch   ## on a Hopper GPU: linear layers in PyTorch, beside torch.mm and kernels of others
 	@PYTHONPATH=host/python $(torch_python) bench/torch/linear.py $(ARGS)
+
+torch-experts: torch  ## on a Hopper GPU: layers of experts in PyTorch, beside torch._grouped_mm and Humming
+	@PYTHONPATH=host/python PYTHONDONTWRITEBYTECODE=1 $(torch_python) bench/torch/experts.py $(ARGS)
 
 bench-model: torch    ## on a Hopper GPU: a model of the package transformers in bf16 and in NVFP4, and errors
 	@export PYTHONPATH=host/python PYTHONDONTWRITEBYTECODE=1 && $(torch_python) bench/torch/errors.py && \

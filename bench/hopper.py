@@ -13,6 +13,8 @@ Hopper GPUs, and the means that speed_up.py draws.
     hopper.py fusion                 geometric means of that over the weights, by M
     hopper.py h100_linear            one product: geometric means over the weights, by M, and the lowest of them
     hopper.py h100_torch_linear      one product in PyTorch (torch/linear.py): the same, beside torch.mm and others
+    hopper.py h100_torch_experts     layers of experts in PyTorch (torch/experts.py): our time, and how many times as
+                                     long others take, geometric means over the layers and the lowest
     hopper.py h100_ffn               layers of two launches: our time, and how many times as long cuBLASLt takes
     hopper.py h100_model | h100_model_compiled
                                      a model (torch/model.py): milliseconds, and how many times faster than in bf16
@@ -25,7 +27,8 @@ import sys
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
 REPORTS = {"means": {"h200": "H200", "h100": "H100"}, "means_fp16": {"h200_fp16": "H200", "h100_fp16": "H100"}}
 # By the name before "(".
-OTHERS = {"Marlin": "Marlin, INT4", "vLLM Marlin": "vLLM's Marlin", "Triton 3.6": "Triton", "Humming": "Humming"}
+OTHERS = {"Marlin": "Marlin, INT4", "vLLM Marlin": "vLLM's Marlin", "Triton 3.6": "Triton", "Triton 3.9": "Triton",
+          "Humming": "Humming"}
 # cuBLASLt's time over ours where our launches depend on each other programmatically.
 WITH_PDL = "cuBLASLt, PDL"
 # (M, N, K): from one token to thousands; the weights of gpt-oss where cuBLASLt is faster, too.
@@ -58,7 +61,7 @@ def ratios(row):
 def timed(reports):
     """The others that the reports have."""
     known = {name for rows in reports for row in rows for name in ratios(row)}
-    return [name for name in ("cuBLASLt", WITH_PDL, *OTHERS.values()) if name in known]
+    return [name for name in dict.fromkeys(("cuBLASLt", WITH_PDL, *OTHERS.values())) if name in known]
 
 
 def text(ratio):
@@ -184,6 +187,25 @@ def torch_linear(name):
         line([str(m), *cells])
 
 
+def torch_experts(name):
+    """Of the ways with weights in bf16 the fastest stands for all. A shape that another has no time of is not in its
+    columns."""
+    results = report(name)["results"]
+    def fastest(us, kind): return min((time for key, time in us.items() if key.startswith(kind)), default=None)
+    columns = [kind for kind in ("bf16", "Humming") if any(fastest(row["us"], kind) for row in results)]
+    shapes = list(dict.fromkeys(row["shape"] for row in results))
+    line(["tokens", *(f"us, {shape}" for shape in shapes),
+          *(cell for column in columns for cell in (column, "lowest", "layers"))])
+    line(["---"] * (1 + len(shapes) + 3 * len(columns)))
+    for tokens in sorted({row["tokens"] for row in results}):
+        of_tokens = {row["shape"]: row["us"] for row in results if row["tokens"] == tokens}
+        cells = [f"{of_tokens[shape]['dualgemm']:.0f}" if shape in of_tokens else "-" for shape in shapes]
+        for column in columns:
+            of = [time / us["dualgemm"] for us in of_tokens.values() if (time := fastest(us, column)) is not None]
+            cells += [text(geometric_mean(of)), text(min(of, default=None)), str(len(of))]
+        line([str(tokens), *cells])
+
+
 def layers(name):
     results = report(name)["results"]
     line(["I x K", "M", "us", "with PDL", "cuBLASLt", "cuBLASLt, PDL"])
@@ -216,6 +238,7 @@ def main():
     elif what in ("h200_grouped", "h100_grouped"): groups(what)
     elif what == "h100_linear": linear(what)
     elif what == "h100_torch_linear": torch_linear(what)
+    elif what == "h100_torch_experts": torch_experts(what)
     elif what == "h100_ffn": layers(what)
     elif what in ("h100_model", "h100_model_compiled"): model(what)
     elif any(what in gpus for gpus in REPORTS.values()): problems(what)

@@ -207,7 +207,7 @@ bool pack_weights(Weights* w) {
 
 extern "C" {
 
-const char* contender_name() { return "Triton 3.6 (NVFP4)"; }
+const char* contender_name() { return "Triton 3.9 (NVFP4)"; }
 int contender_is_exact() { return 1; }
 int contender_takes_one_product() { return 1; }
 

@@ -142,6 +142,9 @@ def compile_tile(bm, bn, warps, stages, split):
 
 
 def main():
+    # Triton 3.6 wrote to the registers of a wgmma that had not read them: wrong results with 128 and 256 rows.
+    if tuple(map(int, triton.__version__.split(".")[:2])) < (3, 9):
+        sys.exit(f"triton_gemm.py needs triton 3.9 or later, not {triton.__version__}")
     images, rows = [], []
     for bm, bn, warps, stages in TILES:
         for split in (False, True):
