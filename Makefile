@@ -67,7 +67,7 @@ torch-host-time: torch ## what a call of every operator costs the CPU, beside Py
 torch-linear: torch   ## on a Hopper GPU: linear layers in PyTorch, beside torch.mm and kernels of others
 	@PYTHONPATH=host/python $(torch_python) bench/torch/linear.py $(ARGS)
 
-torch-experts: torch  ## on a Hopper GPU: layers of experts in PyTorch, beside torch._grouped_mm and Humming
+torch-experts: torch  ## on a Hopper GPU: layers of experts in PyTorch, beside torch._grouped_mm and kernels of others
 	@PYTHONPATH=host/python PYTHONDONTWRITEBYTECODE=1 $(torch_python) bench/torch/experts.py $(ARGS)
 
 bench-model: torch    ## on a Hopper GPU: a model of the package transformers in bf16 and in NVFP4, and errors

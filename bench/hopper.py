@@ -192,7 +192,8 @@ def torch_experts(name):
     columns."""
     results = report(name)["results"]
     def fastest(us, kind): return min((time for key, time in us.items() if key.startswith(kind)), default=None)
-    columns = [kind for kind in ("bf16", "Humming") if any(fastest(row["us"], kind) for row in results)]
+    names = [name for row in results for name in row["us"] if not name.startswith("dualgemm")]
+    columns = list(dict.fromkeys("bf16" if name.startswith("bf16") else name for name in names))
     shapes = list(dict.fromkeys(row["shape"] for row in results))
     line(["tokens", *(f"us, {shape}" for shape in shapes),
           *(cell for column in columns for cell in (column, "lowest", "layers"))])
