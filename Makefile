@@ -56,6 +56,7 @@ test-torch: torch     ## the tests of these operators: on the CPU, and on a GPU 
 	  $(torch_python) test/python/torch_test.py host/python && \
 	  $(torch_python) test/python/torch_operators_test.py host/python && \
 	  $(torch_python) test/python/torch_nn_test.py host/python && \
+	  $(torch_python) test/python/torch_contender_test.py host/python $(CC) && \
 	  $(torch_python) test/python/torch_experts_test.py host/python && \
 	  for name in torch_transformers_test torch_transformers_float_test; do \
 	    $(torch_python) test/python/$$name.py host/python || [ $$? = 77 ] || exit 1; done  # 77: no transformers
@@ -63,10 +64,10 @@ test-torch: torch     ## the tests of these operators: on the CPU, and on a GPU 
 torch-host-time: torch ## what a call of every operator costs the CPU, beside PyTorch's own, on this machine's GPU
 	@PYTHONPATH=host/python $(torch_python) bench/torch/host_time.py
 
-torch-linear: torch   ## on a Hopper GPU: linear layers in PyTorch, beside torch.mm and Humming where it is installed
+torch-linear: torch   ## on a Hopper GPU: linear layers in PyTorch, beside torch.mm and kernels of others
 	@PYTHONPATH=host/python $(torch_python) bench/torch/linear.py $(ARGS)
 
-torch-experts: torch  ## on a Hopper GPU: layers of experts in PyTorch, beside torch._grouped_mm and Humming
+torch-experts: torch  ## on a Hopper GPU: layers of experts in PyTorch, beside torch._grouped_mm and kernels of others
 	@PYTHONPATH=host/python PYTHONDONTWRITEBYTECODE=1 $(torch_python) bench/torch/experts.py $(ARGS)
 
 bench-model: torch    ## on a Hopper GPU: a model of the package transformers in bf16 and in NVFP4, and errors

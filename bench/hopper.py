@@ -12,7 +12,7 @@ Hopper GPUs, and the means that speed_up.py draws.
                                      every problem: what two GEMMs, or one after the other, take over ours
     hopper.py fusion                 geometric means of that over the weights, by M
     hopper.py h100_linear            one product: geometric means over the weights, by M, and the lowest of them
-    hopper.py h100_torch_linear      one product in PyTorch (torch/linear.py): the same, beside torch.mm and Humming
+    hopper.py h100_torch_linear      one product in PyTorch (torch/linear.py): the same, beside torch.mm and others
     hopper.py h100_torch_experts     layers of experts in PyTorch (torch/experts.py): our time, and how many times as
                                      long others take, geometric means over the layers and the lowest
     hopper.py h100_ffn               layers of two launches: our time, and how many times as long cuBLASLt takes
@@ -174,7 +174,9 @@ def linear(name):
 
 def torch_linear(name):
     results = report(name)["results"]
-    columns = [(ours, other) for other in ("Humming", "torch.mm") for ours in ("A in fp16", "A in NVFP4")]
+    others = [name for name in results[0]["us"] if not name.startswith("A in ")]
+    others.sort(key=lambda name: name == "torch.mm")  # which is no kernel of NVFP4
+    columns = [(ours, other) for other in others for ours in ("A in fp16", "A in NVFP4")]
     line(["M", *(cell for ours, other in columns for cell in (f"{other}, {ours}", "lowest"))])
     line(["---"] * (1 + 2 * len(columns)))
     for m in sorted({row["m"] for row in results}):
@@ -190,7 +192,8 @@ def torch_experts(name):
     columns."""
     results = report(name)["results"]
     def fastest(us, kind): return min((time for key, time in us.items() if key.startswith(kind)), default=None)
-    columns = [kind for kind in ("bf16", "Humming") if any(fastest(row["us"], kind) for row in results)]
+    names = [name for row in results for name in row["us"] if not name.startswith("dualgemm")]
+    columns = list(dict.fromkeys("bf16" if name.startswith("bf16") else name for name in names))
     shapes = list(dict.fromkeys(row["shape"] for row in results))
     line(["tokens", *(f"us, {shape}" for shape in shapes),
           *(cell for column in columns for cell in (column, "lowest", "layers"))])

@@ -9,7 +9,8 @@ import hopper
 from speed_up import STYLE, line, text
 
 PICTURES = ("h100_model",)
-BARS = {"dualgemm": 0, "Humming": 3}  # contenders, and which of the style's colours each has
+# Contenders, and which of the style's colours each has.
+BARS = {"dualgemm": 0, "vLLM's Marlin (NVFP4)": 1, "Humming": 3}
 CALLED = {"qwen3-32b": "Qwen3-32B", "qwen3-8b": "Qwen3-8B"}
 WIDTH, LEFT, RIGHT, TOP = 820, 190, 700, 92
 BAR, GAP, BELOW = 18, 16, 52

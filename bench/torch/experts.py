@@ -9,11 +9,13 @@ time of a layer.
 torch._grouped_mm is measured between the operators of PyTorch, eager and compiled, and between the library's own
 (moe_permute, moe_gather, moe_combine), as Humming is, too. Their activation is one kernel of torch.compile.
 
-    make torch-experts ARGS="[--shapes NAME,...] [--tokens 1,8,...] [--contenders NAME;...] [--json FILE]"
+    make torch-experts ARGS="[--shapes NAME,...] [--tokens 1,8,...] [--contenders NAME;...] [--contender FILE.py]...
+                             [--json FILE]"
 """
 import argparse
 import copy
 import gc
+import importlib.util
 import json
 import math
 import statistics
@@ -250,6 +252,14 @@ CONTENDERS = {"dualgemm": Ours, "dualgemm, PDL": OursPdl, "bf16, library's calls
 if HummingLayer: CONTENDERS["Humming"] = Humming
 
 
+def contenders_of(path):
+    """CONTENDERS that a file of somebody else's defines: classes like these."""
+    spec = importlib.util.spec_from_file_location("others", path)
+    others = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(others)
+    return others.CONTENDERS
+
+
 # ---- measurements ----
 
 class Captured:
@@ -321,7 +331,7 @@ def measured_shape(name, options):
     torch._dynamo.reset()  # so that only the number of rows becomes symbolic
     model = Model(name)
     Humming.rows = [tokens * model.top_k for tokens in options.tokens]
-    made = {key: tried(f"{name}, {key}", CONTENDERS[key], model) for key in options.contenders}
+    made = {key: tried(f"{name}, {key}", CONTENDERS[key], model) for key in options.contenders or CONTENDERS}
     contenders = {key: contender for key, contender in made.items() if contender is not None}
     for tokens in options.tokens:
         us, errors = measure(name, model, contenders, tokens)
@@ -337,8 +347,10 @@ def arguments():
     parser.add_argument("--shapes", type=names, default=[name for name in SHAPES if name != "tiny"],
                         help=", ".join(SHAPES))
     parser.add_argument("--tokens", type=numbers, default=[1, 8, 16, 32, 64, 128, 256, 512, 2048, 4096])
-    parser.add_argument("--contenders", type=contenders, default=list(CONTENDERS),
-                        help="with semicolons: " + "; ".join(CONTENDERS))
+    parser.add_argument("--contenders", type=contenders,
+                        help="of these alone, with semicolons: " + "; ".join(CONTENDERS))
+    parser.add_argument("--contender", metavar="FILE.py", action="append", default=[],
+                        help="kernels of somebody else's: a file that defines CONTENDERS as this one does")
     parser.add_argument("--json")
     return parser.parse_args()
 
@@ -346,6 +358,7 @@ def arguments():
 @torch.no_grad()
 def main():
     options, results = arguments(), []
+    for path in options.contender: CONTENDERS.update(contenders_of(path))
     torch.manual_seed(1)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}; us a layer", flush=True)
     for name in options.shapes:

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """linear.py -- a linear layer as PyTorch runs it, on a Hopper GPU: torch.ops.dualgemm.linear with A in fp16 and
-in NVFP4, beside torch.mm of fp16 weights and, where the package `humming` can be imported, Humming's NVFP4 kernels with
-A in fp16. Each is captured into a CUDA graph of one launch for each of many sets of weights, so that weights come from
-DRAM; the graphs take turns. Prints and, with --json, keeps the median time of a launch.
+in NVFP4, beside torch.mm of fp16 weights and, with A in fp16, NVFP4 kernels of others: Humming's where the package
+`humming` can be imported, and those of each FILE.so (../contender.h). Each is captured into a CUDA graph of one launch
+for each of many sets of weights, so that weights come from DRAM; the graphs take turns. Prints and, with --json, keeps
+the median time of a launch.
 
-    make torch-linear ARGS="[--shapes 5120x25600,...] [--rows 1,8,...] [--json FILE]"
+    make torch-linear ARGS="[--shapes 5120x25600,...] [--rows 1,8,...] [--contender FILE.so]... [--json FILE]"
 """
 import argparse
 import copy
@@ -15,6 +16,7 @@ import sys
 import torch
 
 import dualgemm
+from contender import Linear, add_option, quantised
 from dualgemm import torch_op  # noqa: F401
 
 try:
@@ -91,6 +93,20 @@ class Humming:
         for layer in self.weights: layer(self.a, outputs=self.out)
 
 
+class Other:
+    """A contender's layers, which are checked as they are made."""
+
+    def __init__(self, contender, m, n, k, sets):
+        self.name = contender.title
+        exact, scale = quantised(torch.randn(n, k, dtype=torch.float16, device="cuda"))
+        self.weights = [Linear(contender, exact, scale, torch.float16) for _ in range(sets)]
+        self.a = torch.rand(m, k, dtype=torch.float16, device="cuda") - 0.5
+        self.out = torch.empty(m, n, dtype=torch.float16, device="cuda")
+
+    def run(self):
+        for layer in self.weights: layer.multiply(self.a, self.out)
+
+
 def captured(contender):
     contender.run()
     torch.cuda.synchronize()
@@ -108,10 +124,11 @@ def time_of(graph, launches):
     return begin.elapsed_time(end) * 1000 / (REPLAYS * launches)
 
 
-def measure(m, n, k):
+def measure(m, n, k, others):
     sets = sets_for(n * k * 9 // 16)
     contenders = [Ours(False, m, n, k, sets), Ours(True, m, n, k, sets), Mm(m, n, k, sets)]
     if HummingLayer: contenders.append(Humming(m, n, k, sets))
+    contenders += [Other(other, m, n, k, sets) for other in others]
     graphs = [captured(c) for c in contenders]
     times = [[] for _ in contenders]
     for repeat in range(WARM + REPEATS):
@@ -133,6 +150,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", default=SHAPES, help="N x K of weights, with commas")
     parser.add_argument("--rows", default="1,8,16,32,64,128,256,512,2048")
+    add_option(parser)
     parser.add_argument("--json")
     options = parser.parse_args()
     results = []
@@ -141,7 +159,7 @@ def main():
         n, k = map(int, shape.split("x"))
         for m in map(int, options.rows.split(",")):
             try:
-                times = measure(m, n, k)
+                times = measure(m, n, k, options.contender)
             except Exception as error:  # of one shape: the others are measured
                 print(f"{m} x {n} x {k}: {error}", file=sys.stderr, flush=True)
                 continue

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """model.py -- a language model as the package transformers runs it, on a Hopper GPU: with its weights in bf16, and with
 its linear layers replaced by dualgemm.transformers.convert; where the package `humming` can be imported, with Humming's
-NVFP4 kernels in their place, too. The models have the shapes of published ones and random weights.
+NVFP4 kernels in their place, too, and with those of each FILE.so (../contender.h). These get gate and up in one launch,
+and q, k and v in one, which serves them better. The models have the shapes of published ones and random weights.
 
 Measured are a step of decoding, captured into a CUDA graph the same way for each (with --compile through
 torch.compile), and a prefill. Prints and, with --json, keeps medians; of a run that is stopped what was measured stays.
 
-    make bench-model ARGS="[--models qwen3-32b,qwen3-8b] [--layers N] [--batches 1,8] [--compile] [--json FILE]"
+    make bench-model ARGS="[--models qwen3-32b,qwen3-8b] [--layers N] [--batches 1,8] [--contender FILE.so]...
+                           [--compile] [--json FILE]"
 """
 import argparse
 import copy
@@ -19,6 +21,7 @@ import torch
 from torch.nn import functional
 
 import dualgemm
+from contender import Linear, add_option, quantised
 try:
     import transformers
     from dualgemm.transformers import convert
@@ -69,31 +72,59 @@ class HummingLinear(torch.nn.Module):
         return self.layer(x.reshape(-1, x.shape[-1])).view(*x.shape[:-1], self.n)
 
 
-class HummingMLP(torch.nn.Module):
-    """Gate and up in one launch, which serves Humming better than two."""
+class MLP(torch.nn.Module):
+    """Gate and up in one launch."""
 
-    def __init__(self, mlp):
+    def __init__(self, mlp, linear):
         super().__init__()
-        self.gate_up = HummingLinear(torch.cat((mlp.gate_proj.weight, mlp.up_proj.weight)))
-        self.down = HummingLinear(mlp.down_proj.weight)
+        self.gate_up = linear(torch.cat((mlp.gate_proj.weight, mlp.up_proj.weight)))
+        self.down = linear(mlp.down_proj.weight)
 
     def forward(self, x):
         gate, up = self.gate_up(x).chunk(2, -1)
         return self.down(functional.silu(gate) * up)
 
 
+class First(torch.nn.Module):
+    """Of linears of one input that are called one after the other: computes all of them in one launch."""
+
+    def __init__(self, linear, sizes):
+        super().__init__()
+        self.linear, self.sizes, self.others = linear, sizes, []
+
+    def forward(self, x):
+        first, *self.others[:] = self.linear(x).split(self.sizes, -1)
+        return first
+
+
+class Next(torch.nn.Module):
+    def __init__(self, first):
+        super().__init__()
+        self.others = first.others
+
+    def forward(self, x): return self.others.pop(0)
+
+
 @torch.no_grad()
-def with_humming(model):
+def replaced(model, linear):
+    """With linear(weight) for each of its linear layers."""
     for layer in model.model.layers:
-        layer.mlp = HummingMLP(layer.mlp)
-        for name in ("q_proj", "k_proj", "v_proj", "o_proj"):
-            setattr(layer.self_attn, name, HummingLinear(getattr(layer.self_attn, name).weight))
+        layer.mlp = MLP(layer.mlp, linear)
+        attention = layer.self_attn
+        weights = [getattr(attention, name).weight for name in ("q_proj", "k_proj", "v_proj")]
+        attention.q_proj = First(linear(torch.cat(weights)), [len(weight) for weight in weights])
+        attention.k_proj, attention.v_proj = (Next(attention.q_proj) for _ in range(2))
+        attention.o_proj = linear(attention.o_proj.weight)
     return model
+
+
+def of_contender(contender):
+    return lambda model: replaced(model, lambda weight: Linear(contender, *quantised(weight), weight.dtype))
 
 
 CONTENDERS = {"bf16": lambda model: model, "dualgemm": convert,
               "dualgemm, batch invariant": lambda model: convert(model, flags=dualgemm.FLAG_BATCH_INVARIANT)}
-if HummingLayer: CONTENDERS["Humming"] = with_humming
+if HummingLayer: CONTENDERS["Humming"] = lambda model: replaced(model, HummingLinear)
 
 
 # ---- measurements ----
@@ -191,7 +222,8 @@ def arguments():
     parser.add_argument("--layers", type=int, default=0, help="0: all that the model has")
     parser.add_argument("--batches", type=numbers, default=[1, 8], help="sequences that are decoded together")
     parser.add_argument("--prefill", type=int, default=2048, help="tokens; 0: none")
-    parser.add_argument("--contenders", default=";".join(CONTENDERS), help="with semicolons")
+    parser.add_argument("--contenders", help="of these alone, with semicolons: " + "; ".join(CONTENDERS))
+    add_option(parser)
     parser.add_argument("--compile", action="store_true", help="decode through torch.compile")
     parser.add_argument("--json")
     return parser.parse_args()
@@ -199,11 +231,12 @@ def arguments():
 
 def main():
     options, results = arguments(), []
+    CONTENDERS.update((contender.title, of_contender(contender)) for contender in options.contender)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, transformers {transformers.__version__}; "
           f"{PROMPT} tokens before the steps", flush=True)
     for name in options.models.split(","):
         config, first = config_of(name, options.layers), None
-        for contender in options.contenders.split(";"):
+        for contender in options.contenders.split(";") if options.contenders else CONTENDERS:
             try:
                 result, first = measure(config, contender, options, first)
             except torch.cuda.OutOfMemoryError as error:

@@ -80,6 +80,14 @@ class Contenders(unittest.TestCase):
                         self.assertEqual((y.dtype, y.shape), (torch.bfloat16, batch.x.shape))
                         self.assertLess(error_of(y, expected), bench.ALLOWED_ERROR / 2)
 
+    def test_those_of_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "others.py")
+            path.write_text("class Other:\n    bits = 3\nCONTENDERS = {'another': Other}\n", encoding="utf-8")
+            self.assertEqual({name: made.bits for name, made in bench.contenders_of(path).items()}, {"another": 3})
+            path.write_text("", encoding="utf-8")
+            with self.assertRaisesRegex(AttributeError, "CONTENDERS"): bench.contenders_of(path)
+
     def test_bf16_has_the_same_numbers(self):
         for weights, held in zip(self.model.in_bf16()[0], (self.model.gate_up, self.model.down)):
             for expert in range(self.model.experts):
@@ -97,7 +105,7 @@ class Table(unittest.TestCase):
         results = [{"shape": "a", "tokens": 1,
                     "us": {"dualgemm": 10, "bf16, eager": 40, "bf16, compiled": 20, "Humming": 5}},
                    {"shape": "b", "tokens": 1, "us": {"dualgemm": 10, "bf16, eager": 80}},
-                   {"shape": "a", "tokens": 8, "us": {"dualgemm": 12.4, "bf16, compiled": 31}}]
+                   {"shape": "a", "tokens": 8, "us": {"dualgemm": 12.4, "bf16, compiled": 31, "another": 62}}]
         printed = io.StringIO()
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(printed):
             path, hopper.RESULTS = hopper.RESULTS, pathlib.Path(folder)
@@ -105,10 +113,11 @@ class Table(unittest.TestCase):
             (hopper.RESULTS / "made.json").write_text(json.dumps({"results": results}), encoding="utf-8")
             hopper.torch_experts("made")
         self.assertEqual(printed.getvalue().splitlines(), [
-            "| tokens | us, a | us, b | bf16 | lowest | layers | Humming | lowest | layers |",
-            "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-            "| 1 | 10 | 10 | 4.00 | 2.00 | 2 | 0.50 | 0.50 | 1 |",
-            "| 8 | 12 | - | 2.50 | 2.50 | 1 | - | - | 0 |"])
+            "| tokens | us, a | us, b | bf16 | lowest | layers | Humming | lowest | layers | another "
+            "| lowest | layers |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+            "| 1 | 10 | 10 | 4.00 | 2.00 | 2 | 0.50 | 0.50 | 1 | - | - | 0 |",
+            "| 8 | 12 | - | 2.50 | 2.50 | 1 | - | - | 0 | 5.00 | 5.00 | 1 |"])
 
 
 if __name__ == "__main__": unittest.main(argv=sys.argv[:1] + sys.argv[2:])
