@@ -6,9 +6,11 @@ import inspect
 
 import torch
 
+from ..nn._weights import lasting
 from ._recognise import _copy_of, on_meta
 
 _BATCH, _LENGTH = 2, 3
+_ROTATED = ("head_dim", "qk_rope_head_dim")  # what modules call the elements of a head that are rotated
 # What forwards call the tensor of keys and values, which may be absent.
 _CROSSED = {"key_value_states", "encoder_hidden_states", "cross_attention_states"}
 
@@ -30,19 +32,20 @@ class _Part(torch.nn.Module):
 def _arguments(module, width, dtype, crossed):
     """What the module's forward may take, of each kind that attention modules have; the others by their defaults."""
     def numbers(*shape): return torch.empty(*shape, dtype=dtype, device="meta")
-    head, parameters = getattr(module, "head_dim", None), inspect.signature(module.forward).parameters.values()
+    parameters = inspect.signature(module.forward).parameters.values()
+    sizes = [size for name in _ROTATED if isinstance(size := getattr(module, name, None), int)]
     for shape, rotations in (((_BATCH, _LENGTH, width), (_BATCH, _LENGTH)), ((_LENGTH, width), (_LENGTH,))):
-        for size in ((head, 1) if isinstance(head, int) else (1,)):
+        for size in (*sizes, 1):
             known = {"position_embeddings": tuple(numbers(*rotations, size) for _ in range(2)),
                      "position_ids": torch.arange(_LENGTH, device="meta")[None], "attention_mask": None, "mask": None,
                      "cu_seqlens": torch.tensor([0, _LENGTH], device="cpu"), "max_seqlen": _LENGTH, "layer_idx": 0}
             given = {}
             for each in parameters:
                 if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD): continue
-                if each.default is each.empty: given[each.name] = known[each.name] if each.name in known \
-                    else numbers(*shape)
-                elif each.name == "position_embeddings": given[each.name] = known[each.name]
-                elif each.name in _CROSSED and crossed: given[each.name] = numbers(*shape)
+                if each.name in known and (each.default is each.empty or each.name == "position_embeddings"):
+                    given[each.name] = known[each.name]
+                elif each.default is each.empty or (crossed and each.name in _CROSSED):
+                    given[each.name] = numbers(*shape)
             yield given
 
 
@@ -73,7 +76,7 @@ def _inputs(module, linears, calls, crossed):
     return {}
 
 
-@torch.no_grad()
+@lasting
 def same_input(module, linears):
     """Lists of the names of those children of a module that get the same tensor, unchanged, in the order of their
     calls, each of them once. `linears`: torch.nn.Linear by name. Where keys and values may be those of another tensor,
