@@ -69,6 +69,19 @@ class HummingLinear(torch.nn.Module):
         return self.layer(x.reshape(-1, x.shape[-1])).view(*x.shape[:-1], self.n)
 
 
+class HummingPart(torch.nn.Module):
+    """Of query, key and value, which are one launch, as dualgemm's are: the first one computes all three."""
+    NAMES = ("q_proj", "k_proj", "v_proj")
+
+    def __init__(self, whole, rows, place):
+        super().__init__()
+        self.whole, self.rows, self.place = whole, rows, place
+
+    def forward(self, x):
+        if self.place == 0: self.whole.parts = list(self.whole(x).split(self.rows, -1))
+        return self.whole.parts.pop(0)  # which are called in this order, so none is held afterwards
+
+
 class HummingMLP(torch.nn.Module):
     """Gate and up in one launch, which serves Humming better than two."""
 
@@ -86,8 +99,12 @@ class HummingMLP(torch.nn.Module):
 def with_humming(model):
     for layer in model.model.layers:
         layer.mlp = HummingMLP(layer.mlp)
-        for name in ("q_proj", "k_proj", "v_proj", "o_proj"):
-            setattr(layer.self_attn, name, HummingLinear(getattr(layer.self_attn, name).weight))
+        attention = layer.self_attn
+        linears = [getattr(attention, name) for name in HummingPart.NAMES]
+        whole = HummingLinear(torch.cat([linear.weight for linear in linears]))
+        rows = [linear.out_features for linear in linears]
+        for place, name in enumerate(HummingPart.NAMES): setattr(attention, name, HummingPart(whole, rows, place))
+        attention.o_proj = HummingLinear(attention.o_proj.weight)
     return model
 
 

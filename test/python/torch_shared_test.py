@@ -310,6 +310,13 @@ class Memory(Case):
             for linear, each in zip(shared, held): linear.load_state_dict(each)
             self.check(shared, modules(held), ONE)
 
+    def test_old_weights_are_freed(self):
+        shared, _ = pairs()
+        there = [weakref.ref(each.weight) for each in shared]
+        for linear, n, scale in zip(shared, ROWS, (1.0, 2.0, 3.0)):
+            linear.load_state_dict(tensors(n, scale=scale), assign=True)
+        self.assertEqual([each() for each in there], [None] * 3)
+
     def test_input_scales_that_differ(self):
         held = [tensors(n, input_scale=scale) for n, scale in zip(ROWS, (0.5, 0.25, 0.5))]
         for last, rows in ((0.25, THREE), (None, THREE), (0.5, ONE)):

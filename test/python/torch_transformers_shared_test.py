@@ -193,10 +193,11 @@ class Switched(Case):
         self.assertEqual({name.partition("layers.")[2] for name in shared(model)},
                          {"0.self_attn.q_proj", "0.self_attn.v_proj",
                           *(f"1.self_attn.{name}_proj" for name in "qkv")})
-        for kv_heads, count in ((1, 0), (2, 6)):
-            model = ours.convert(built("Qwen3", num_key_value_heads=kv_heads))
-            self.assertEqual(len(shared(model)), count)
-            logits(model)
+        for options, names in ((dict(num_key_value_heads=1), "qv"),  # of 64 rows k is, and v
+                               (dict(num_attention_heads=3, num_key_value_heads=1), ""), ({}, "qkv")):
+            model = ours.convert(built("Qwen3", **options))
+            self.assertEqual({name.partition("attn.")[2] for name in shared(model)}, {f"{name}_proj" for name in names})
+            self.same(logits(model), logits(apart(model)))
 
 
 class Loaded(Case):

@@ -7,7 +7,7 @@ from ._weights import lasting
 
 _log = logging.getLogger(__name__)
 _JOINED = ("atoms", "launch_bias")  # and the elements, whose name is the format's
-_ATOM = 128                         # rows of an atom of factors
+ATOM = 128                          # rows of an atom of factors
 _PATIENCE = 2                       # launches whose results nobody wanted, one behind the other, before sharing ends
 
 
@@ -22,8 +22,8 @@ def obstacle(linears):
             if getattr(each, name) != getattr(first, name):
                 return f"linears[{i}]: has {name}={getattr(each, name)!r}, and linears[0] {getattr(first, name)!r}"
         if (each.bias is None) != (first.bias is None): return f"linears[{i}]: either all have a bias or none"
-        if i + 1 < len(linears) and each.n % _ATOM:
-            return f"linears[{i}]: has out_features={each.n}: all but the last need a multiple of {_ATOM}"
+        if i + 1 < len(linears) and each.n % ATOM:
+            return f"linears[{i}]: has out_features={each.n}: all but the last need a multiple of {ATOM}"
     return None
 
 
@@ -88,7 +88,7 @@ class SharedInput:
     @lasting
     def join(self):
         """Makes the tensors of all views of one, where they are not: whenever one of them has been prepared."""
-        self.current, self.joined, self.kept = True, self._alike(), None
+        self.current, self.joined, self.kept, self.elements = True, self._alike(), None, ()
         if not self.joined: return
         first = self.linears[0]
         for name in (first.names.elements, *_JOINED):

@@ -4,7 +4,7 @@ from typing import NamedTuple, Union
 import torch
 
 from .. import nn
-from ..nn._shared import obstacle
+from ..nn._shared import ATOM, obstacle
 from ._experts import Experts
 from ._inputs import same_input
 from ._recognise import Gated, Stacks, gated, has_stacks, in_three, on_meta, stacks
@@ -99,7 +99,8 @@ class _Replacing:
             done = (name + ".",)
 
     def groups(self, plan):
-        """Lists of names of linears that share a launch, in the order of their calls."""
+        """Lists of names of linears that share a launch, in the order of their calls. One whose rows are no multiple of
+        an atom's can be but the last; others have their own launch."""
         children = {}  # by the name of the module that has them
         for name, scheme, was in plan:
             parent, _, child = name.rpartition(".")
@@ -107,8 +108,10 @@ class _Replacing:
         for parent, schemes in children.items():
             module = self.model.get_submodule(parent)
             for names in same_input(module, {name: module._modules[name] for name in schemes}):
+                rows = {name: module._modules[name].out_features for name in names}
+                names = [name for name in names if rows[name] % ATOM == 0 or name == names[-1]]
                 made = [self.make([on_meta(module._modules[name])], schemes[name], None)[0] for name in names]
-                if len({schemes[name] for name in names}) == 1 and obstacle(made) is None:
+                if len(names) > 1 and len({schemes[name] for name in names}) == 1 and obstacle(made) is None:
                     yield [f"{parent}.{name}" if parent else name for name in names]
 
     def make(self, modules, scheme, was):
