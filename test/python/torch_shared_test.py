@@ -433,6 +433,16 @@ class Compiled(Case):
                 self.same(shared[1](x), alone[1](x))
         self.check(shared, alone, ONE)
 
+    def test_tensors_that_are_set(self):
+        shared, _ = pairs()
+        held, x = checkpoints(scale=0.25), numbers(4)
+
+        def call(x, held): return [torch.func.functional_call(*each, (x,)) for each in zip(shared, held)]
+        compiled, made = self.graphs(call, "eager")
+        with torch.no_grad():
+            for a, b in zip(compiled(x, held), modules(held)): self.same(a, b(x))
+        self.assertEqual(made, [3])
+
     def test_scales_that_differ(self):
         held = [tensors(n, scale=scale) for n, scale in zip(ROWS, (0.5, 0.25, 0.5))]
         shared, x = modules(held), numbers(4)
