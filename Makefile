@@ -56,9 +56,10 @@ test-torch: torch     ## the tests of these operators: on the CPU, and on a GPU 
 	  $(torch_python) test/python/torch_test.py host/python && \
 	  $(torch_python) test/python/torch_operators_test.py host/python && \
 	  $(torch_python) test/python/torch_nn_test.py host/python && \
+	  $(torch_python) test/python/torch_shared_test.py host/python && \
 	  $(torch_python) test/python/torch_contender_test.py host/python $(CC) && \
 	  $(torch_python) test/python/torch_experts_test.py host/python && \
-	  for name in torch_transformers_test torch_transformers_float_test; do \
+	  for name in torch_transformers_test torch_transformers_float_test torch_transformers_shared_test; do \
 	    $(torch_python) test/python/$$name.py host/python || [ $$? = 77 ] || exit 1; done  # 77: no transformers
 
 torch-host-time: torch ## what a call of every operator costs the CPU, beside PyTorch's own, on this machine's GPU

@@ -3,6 +3,7 @@ import torch
 
 from .._structures import SCALE_ROW, SCALE_TENSOR
 from . import _activations, _layouts
+from ._shared import share_input
 from ._weights import Weights, aligned, keep, lasting, ops
 
 
@@ -18,10 +19,32 @@ def quantize_weight(weight, format="modelopt"):
     return {names.elements: elements, names.factors: factors, names.weight_scale: scale}
 
 
-def _of_linear(linear, prefix, format):
-    tensors = quantize_weight(linear.weight, format)
+_FAR = 16  # apart, of the largest elements of weights that are to have one scale
+
+
+@lasting
+def quantize_alike(weights, format="modelopt"):
+    """quantize_weight of each of several weights [n, k], with the largest one's scale for all.
+
+    A factor is a normal number of E4M3 from 2^-6 on, and 448 in the block with a weight's largest element. With a scale
+    that is up to 16 times its own, factors stay normal of all blocks with an element of a 1792nd of that (2^-6 * 16 /
+    448), and relative errors stay what they were. Where the largest elements are further apart, each weight has its own
+    scale."""
+    largest = [float(torch.linalg.vector_norm(each.detach(), float("inf"))) for each in weights]
+    if max(largest) > _FAR * min(largest): return [quantize_weight(each, format) for each in weights]
+    names, rows = _layouts.FORMATS[format], [len(each) for each in weights]
+    whole = quantize_weight(torch.cat([each.detach() for each in weights]), format)
+    return [{names.elements: elements, names.factors: factors, names.weight_scale: whole[names.weight_scale].clone()}
+            for elements, factors in zip(whole[names.elements].split(rows), whole[names.factors].split(rows))]
+
+
+def _with_bias(tensors, linear, prefix=""):
     if linear.bias is not None: tensors["bias"] = linear.bias.detach()
     return {prefix + name: tensor for name, tensor in tensors.items()}
+
+
+def _of_linear(linear, prefix, format):
+    return _with_bias(quantize_weight(linear.weight, format), linear, prefix)
 
 
 def _rows(x, k):
@@ -57,6 +80,7 @@ class Linear(Weights):
                  **options):
         super().__init__(out_features, in_features, bias=bias, device=device, dtype=dtype, **options)
         self.activation, self.flags = _activations.number(activation, _activations.ALONE), flags
+        self.shared, self.place = None, 0  # of share_input
 
     @property
     def in_features(self):
@@ -69,11 +93,20 @@ class Linear(Weights):
     def extra_repr(self):
         return f"in_features={self.k}, out_features={self.n}, bias={self.bias is not None}, format={self.format!r}"
 
+    def prepare(self):
+        super().prepare()
+        if self.shared is not None: self.shared.join()
+        return self
+
     def forward(self, x):
-        a, w = _rows(x, self.k), self.operands()
+        y = None if self.shared is None else self.shared.result(self, x)
+        return self.launch(x, self.operands()) if y is None else y
+
+    def launch(self, x, w):
+        a = _rows(x, self.k)
         if self.quantises: operands, alpha = _quantise(a, w.encode_a), w.alpha
         else: operands, alpha = (a, None, None), w.decode
-        return self.product(operands, w, alpha, a.dtype).reshape(*x.shape[:-1], self.n)
+        return self.product(operands, w, alpha, a.dtype).reshape(*x.shape[:-1], len(w.elements))
 
     def product(self, operands, w, alpha, dtype):
         a, sfa, a_row_scale = operands
@@ -82,13 +115,29 @@ class Linear(Weights):
         return self.reduced(y)
 
     @classmethod
+    def _like(cls, linear, options):
+        return cls(linear.in_features, linear.out_features, linear.bias is not None, "meta", linear.weight.dtype,
+                   **options)
+
+    @classmethod
     def from_float(cls, linear, **options):
         """The same layer as a torch.nn.Linear, with its weight quantised (quantize_weight). On its device."""
-        module = cls(linear.in_features, linear.out_features, linear.bias is not None, "meta", linear.weight.dtype,
-                     **options)
+        module = cls._like(linear, options)
         if linear.weight.device.type != "meta":
             module.load_state_dict(_of_linear(linear, "", module.format), assign=True)
         return module
+
+    @classmethod
+    def from_floats(cls, linears, **options):
+        """Of several torch.nn.Linear that are called with one x, in this order: share_input of their replacements,
+        whose weights have one scale, if that loses nothing (quantize_alike)."""
+        modules = [cls._like(linear, options) for linear in linears]
+        share_input(*modules)
+        if linears[0].weight.device.type != "meta":
+            quantised = quantize_alike([linear.weight for linear in linears], modules[0].format)
+            for module, linear, tensors in zip(modules, linears, quantised):
+                module.load_state_dict(_with_bias(tensors, linear), assign=True)
+        return modules
 
 
 _SCALES = ("encode_a", "alpha_gate", "alpha_up")  # of a _Gated whose A is quantised

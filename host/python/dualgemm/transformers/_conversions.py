@@ -3,6 +3,7 @@ import re
 
 from transformers.core_model_loading import ConversionOps, MergeModulelist, WeightConverter
 
+from ..nn._layers import quantize_alike
 from ..nn._layouts import MODULES, Layout, _halves
 from ._experts import quantised
 from ._recognise import FUSED, Gated, Stacks, has_stacks
@@ -11,15 +12,28 @@ _STACK = re.compile(r"(gate_up|down)_proj$")  # what transformers calls the expe
 
 
 class Quantise(ConversionOps):
-    """A float weight to the tensors of ModelOpt's format."""
+    """A float weight to the tensors of ModelOpt's format. `groups` are lists of names of weights that are quantised
+    together: each waits for the last one."""
+
+    def __init__(self, groups):
+        self.waiting, self.groups = {}, {key: group for group in groups for key in group}
 
     def convert(self, input_dict, **_):
         made = {}
         for key, tensor in input_dict.items():
             tensor = tensor[0] if isinstance(tensor, list) else tensor
             if not key.endswith(".weight"): made[key] = tensor
-            else: made.update({key[:-len("weight")] + name: each for name, each in quantised(tensor).items()})
+            else: made.update(self._quantised(key, tensor))
         return made
+
+    def _quantised(self, key, tensor):
+        self.waiting[key] = tensor
+        group = self.groups.get(key, [key])
+        if not self.waiting.keys() >= set(group): return {}
+        weights = [self.waiting.pop(each) for each in group]
+        made = quantize_alike(weights) if len(group) > 1 else [quantised(weights[0])]
+        return {stem[:-len("weight")] + name: each for stem, tensors in zip(group, made)
+                for name, each in tensors.items()}
 
 
 class Halves(ConversionOps):

@@ -12,6 +12,7 @@ from transformers.quantizers import HfQuantizer, register_quantization_config, r
 from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING, AUTO_QUANTIZER_MAPPING
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
+from ..nn import Linear
 from ..nn._weights import Weights
 from ._checkpoint import METHOD, WEIGHT_ONLY, kv_cache, reader, unified
 from ._conversions import Quantise, conversions, spelling, words_of_experts
@@ -25,17 +26,19 @@ _SCALES_OF_A_CACHE = r"\.(k_scale|v_scale|q_scale|prob_scale)$"  # which engines
 class DualGemmConfig(QuantizationConfigMixin):
     """The quantization_config of quant_method "dualgemm_nvfp4". Without further arguments it quantises the weights of a
     float checkpoint while that is loaded, all linears but those that `ignore` means. `stored` is what a checkpoint says
-    of its own weights. `a_format` and `flags` are those of dualgemm.nn.Linear."""
+    of its own weights. `a_format` and `flags` are those of dualgemm.nn.Linear. With `share_input` linears of one input,
+    as query, key and value, share a launch."""
 
-    def __init__(self, ignore=None, a_format="auto", flags=0, **stored):
+    def __init__(self, ignore=None, a_format="auto", flags=0, share_input=True, **stored):
         stored.pop("quant_method", None)
         if not stored: stored, ignore = {"quant_algo": WEIGHT_ONLY}, ["lm_head"] if ignore is None else ignore
-        self.quant_method, self.a_format, self.flags = METHOD, a_format, flags
+        self.quant_method, self.a_format, self.flags, self.share_input = METHOD, a_format, flags, share_input
         self.stored = unified({**stored, **({} if ignore is None else {"ignore": ignore})})
         reader(self.stored)
 
     def to_dict(self):
-        return {**self.stored, "quant_method": METHOD, "a_format": self.a_format, "flags": self.flags}
+        return {**self.stored, "quant_method": METHOD, "a_format": self.a_format, "flags": self.flags,
+                "share_input": self.share_input}
 
 
 def check_device(device, a_format="auto"):
@@ -97,6 +100,15 @@ def _missing(name, module):
             else: yield ".".join(filter(None, (name, path, key)))
 
 
+def _groups(replaced):
+    """The names of the weights of linears that share a launch."""
+    groups = {}
+    for name, module, _ in replaced:
+        if isinstance(module, Linear) and module.shared is not None:
+            groups.setdefault(id(module.shared), []).append(f"{name}.weight")
+    return groups.values()
+
+
 class DualGemmQuantizer(HfQuantizer):
     """Puts dualgemm.nn's modules in the place of linears and gated MLPs before tensors are loaded, by name and one by
     one, and brings them into the layout of launches afterwards."""
@@ -127,7 +139,8 @@ class DualGemmQuantizer(HfQuantizer):
         if not self.pre_quantized: _check_float(keys)
         keep = {name.removesuffix(".weight") for name in (*tied.keys(), *tied.values())}
         self.replaced = replace(model, reader(config.stored, _named(model, keys)), keep, a_format=config.a_format,
-                                flags=config.flags)
+                                flags=config.flags, share_input=config.share_input)
+        self.quantise = Quantise(_groups(self.replaced))
         if kv_cache(config.stored):
             _log.warning("quantization_config: the cache of keys and values stays in 16 bits; its scheme, %s, is not "
                          "read here", kv_cache(config.stored))
@@ -143,7 +156,7 @@ class DualGemmQuantizer(HfQuantizer):
         return isinstance(module, Weights) and name in module.names[:4]
 
     def get_quantize_ops(self):
-        return Quantise()
+        return self.quantise
 
     def update_weight_conversions(self, weight_conversions, model):
         self.words = words_of_experts(weight_conversions)
@@ -153,7 +166,8 @@ class DualGemmQuantizer(HfQuantizer):
 
     def _process_model_after_weight_loading(self, model, **_):
         missing = []
-        for name, module, _ in self.replaced: missing += _missing(name, module)
+        for name, module, _ in self.replaced:
+            if f"{name}.weight" not in self.quantise.waiting: missing += _missing(name, module)
         if missing:
             raise ValueError(f"{missing[0]}: the checkpoint does not have it, nor {len(missing) - 1} other tensors of "
                              "linears that its quantization_config says are NVFP4")

@@ -4,7 +4,9 @@ from typing import NamedTuple, Union
 import torch
 
 from .. import nn
+from ..nn._shared import ATOM, obstacle
 from ._experts import Experts
+from ._inputs import same_input
 from ._recognise import Gated, Stacks, gated, has_stacks, in_three, on_meta, stacks
 
 
@@ -90,31 +92,56 @@ class _Replacing:
             for part in module.modules(): _check_hooks(name, part)
             if types: _check_types(name, module, types)
             try:
-                self.make(on_meta(module), *found)
+                self.make([on_meta(module)], *found)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}; a model's own module stays where its name is ignored") from error
             yield name, *found
             done = (name + ".",)
 
-    def make(self, module, scheme, was):
-        options = dict(format=scheme.format, **self.options)
-        if isinstance(was, Stacks): made = Experts.of_stacks(module, was, **options)
-        elif isinstance(was, Gated): made = nn.GatedMLP.from_float(in_three(module, was), was.activation, **options)
-        else: made = nn.Linear.from_float(module, **options)
-        for part in made.modules():
-            if scheme.input_scale and hasattr(part, "names"): _declare_input_scale(part)
-        return made.train(module.training)
+    def groups(self, plan):
+        """Lists of names of linears that share a launch, in the order of their calls. One whose rows are no multiple of
+        an atom's can be but the last; others have their own launch."""
+        children = {}  # by the name of the module that has them
+        for name, scheme, was in plan:
+            parent, _, child = name.rpartition(".")
+            if was is None: children.setdefault(parent, {})[child] = scheme
+        for parent, schemes in children.items():
+            module = self.model.get_submodule(parent)
+            for names in same_input(module, {name: module._modules[name] for name in schemes}):
+                rows = {name: module._modules[name].out_features for name in names}
+                names = [name for name in names if rows[name] % ATOM == 0 or name == names[-1]]
+                made = [self.make([on_meta(module._modules[name])], schemes[name], None)[0] for name in names]
+                if len(names) > 1 and len({schemes[name] for name in names}) == 1 and obstacle(made) is None:
+                    yield [f"{parent}.{name}" if parent else name for name in names]
+
+    def make(self, modules, scheme, was):
+        """In place of one module, or of linears that share a launch."""
+        module, options = modules[0], dict(format=scheme.format, **self.options)
+        if isinstance(was, Stacks): made = [Experts.of_stacks(module, was, **options)]
+        elif isinstance(was, Gated): made = [nn.GatedMLP.from_float(in_three(module, was), was.activation, **options)]
+        elif len(modules) > 1: made = nn.Linear.from_floats(modules, **options)
+        else: made = [nn.Linear.from_float(module, **options)]
+        for each in made:
+            for part in each.train(module.training).modules():
+                if scheme.input_scale and hasattr(part, "names"): _declare_input_scale(part)
+        return made
 
 
-def replace(model, reader, keep=(), types=(), **options):
+def replace(model, reader, keep=(), types=(), share_input=True, **options):
     """Replaces modules in place, and returns them, each a Replaced. `reader` says which linears are quantised; those of
     the names `keep` stay. A gated MLP whose linears have the same scheme becomes one module; of every other the linears
-    are replaced one by one. `types` are those that weights may have, where any are given. `options` are those of every
-    dualgemm.nn.Linear. Where anything is refused, nothing is replaced."""
-    replacing, made = _Replacing(model, reader, keep, options), []
-    for name, scheme, was in list(replacing.plan(types)):  # names alone: a weight is freed once quantised
-        parent, _, child = name.rpartition(".")
-        new = replacing.make(model.get_submodule(name), scheme, was)
-        setattr(model.get_submodule(parent), child, new)
-        made.append(Replaced(name, new, was))
-    return made
+    are replaced one by one, and with `share_input` those that get the same tensor share a launch. `types` are those
+    that weights may have, where any are given. `options` are those of every dualgemm.nn.Linear. Where anything is
+    refused, nothing is replaced."""
+    replacing, made = _Replacing(model, reader, keep, options), {}
+    plan = list(replacing.plan(types))  # names alone: a weight is freed once quantised
+    groups = {group[0]: group for group in (replacing.groups(plan) if share_input else ())}
+    others = {name for group in groups.values() for name in group[1:]}
+    for first, scheme, was in plan:
+        if first in others: continue
+        names = groups.get(first, [first])
+        for name, new in zip(names, replacing.make([model.get_submodule(name) for name in names], scheme, was)):
+            parent, _, child = name.rpartition(".")
+            setattr(model.get_submodule(parent), child, new)
+            made[name] = Replaced(name, new, was)
+    return [made[name] for name, *_ in plan]

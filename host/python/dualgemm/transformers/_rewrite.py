@@ -12,17 +12,18 @@ _ORIGINAL = "original_quant_method"  # has the whole quantization_config that wa
 _LEGACY = "hf_quant_config.json"  # ModelOpt's, beside a config.json that says nothing
 
 
-def renamed(stored, original, a_format="auto", flags=0):
+def renamed(stored, original, a_format="auto", flags=0, **options):
     """A stored quantization_config, as a dictionary, with this package's quant_method. `original` is what config.json
     has instead of it, or None. Raises ValueError if it is none that is read here."""
     found = unified(stored)
     reader(found)
-    return {**found, _ORIGINAL: original, "quant_method": METHOD, "a_format": a_format, "flags": flags}
+    return {**found, _ORIGINAL: original, "quant_method": METHOD, "a_format": a_format, "flags": flags, **options}
 
 
-def model_config(checkpoint, a_format="auto", flags=0, **named):
+def model_config(checkpoint, a_format="auto", flags=0, share_input=True, **named):
     """The configuration of a model, for from_pretrained(checkpoint, config=...): as AutoConfig.from_pretrained reads
-    it, with this package's quant_method. The checkpoint does not change. `named` goes to AutoConfig.from_pretrained."""
+    it, with this package's quant_method. The checkpoint does not change. With `share_input` linears of one input, as
+    query, key and value, share a launch. `named` goes to AutoConfig.from_pretrained."""
     config = AutoConfig.from_pretrained(checkpoint, **named)
     stored = getattr(config, "quantization_config", None) or getattr(config.get_text_config(decoder=True),
                                                                      "quantization_config", None)
@@ -33,7 +34,8 @@ def model_config(checkpoint, a_format="auto", flags=0, **named):
                              "from_pretrained(..., quantization_config=DualGemmConfig()) quantises one")
         stored = json.loads(pathlib.Path(path).read_text())
         stored = {**unified(stored), "quant_method": "modelopt"}  # as ModelOpt writes it into config.json
-    config.quantization_config = renamed(stored, stored.get(_ORIGINAL, dict(stored)), a_format, flags)
+    config.quantization_config = renamed(stored, stored.get(_ORIGINAL, dict(stored)), a_format, flags,
+                                         share_input=share_input)
     return config
 
 
