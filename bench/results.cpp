@@ -58,9 +58,10 @@ std::vector<InstanceTime> every_instance(Workload* workload, const Epilogue& epi
     dualgemm_args_t args = described_args(shape, epilogue);
     args.instance_id = id;
     if (dualgemm_can_implement_on(&args, &device) != DUALGEMM_STATUS_SUCCESS) continue;
-    // Every tile of rows brings in all weights again. With more than 16 of them an instance takes so long
-    // that its time is not worth the wait.
-    if (shape.m > 16 * dualgemm::instance(id - 1).plan.tile.m) continue;
+    // Every tile of a problem's rows brings in all weights again. With more than 16 of them an instance takes
+    // so long that its time is not worth the wait.
+    const int32_t rows = args.expected_rows > 0 ? args.expected_rows : shape.m;
+    if (rows > 16 * dualgemm::instance(id - 1).plan.tile.m) continue;
     InstanceTime& time = out.emplace_back(InstanceTime{id, modelled_us(id, shape, epilogue, device)});
     show_progress(shape_text(shape) + ": verifying " + time.name());
     time.error = workload->verify(samples, launch_instance(id));

@@ -72,14 +72,18 @@ inline constexpr Options kOneM128N128 = one_wide(128, 1, 2, kGeneralInstances ? 
 template <CType kType>
 consteval InstanceList one_product_of_sixteen_bits() {
   constexpr Options kMore64 = of_type<kType>(with_stages(kOneM64N128, 4));
+  // Of small experts a tile has few k-tiles, so that its end takes long beside them.
+  constexpr Options kSmallExperts = of_type<kType>(grouped(for_few_rows(one_wide(16, 1, 3, 2))));
   if constexpr (kGeneralInstances) return kInstances<kMore64, of_type<kType>(kOneM64N128g)>;
   else
     return kInstances<
         of_type<kType>(kOneM16N128), of_type<kType>(kOneM16N128s2), of_type<kType>(kOneM16N64s4),
-        of_type<kType>(kOneM16N128g), of_type<kType>(kOneM32N128), of_type<kType>(kOneM32N128s2),
-        of_type<kType>(kOneM32N64s4), kMore64, of_type<kType>(kOneM64N128g), of_type<kType>(kOneM64N128s2x),
-        of_type<kType>(kOneM64N64s4x), of_type<kType>(kOneM128N128), of_type<kType>(kOneM128N128x),
-        of_type<kType>(kOneM128N128s2x), of_type<kType>(kOneM256N128x), of_type<kType>(kOneM256N128xg)>;
+        kSmallExperts, of_type<kType>(kOneM32N128), of_type<kType>(kOneM32N128s2),
+        of_type<kType>(kOneM32N64s4), of_type<kType>(grouped(kOneM32N128)), kMore64,
+        of_type<kType>(kOneM64N128g), of_type<kType>(kOneM64N128x), of_type<kType>(kOneM64N128xg),
+        of_type<kType>(kOneM64N128s2x), of_type<kType>(kOneM128N128), of_type<kType>(kOneM128N128x),
+        of_type<kType>(kOneM128N128s2x), of_type<kType>(kOneM128N128xg), of_type<kType>(kOneM256N128x),
+        of_type<kType>(kOneM256N128xg)>;
 }
 
 }  // namespace dualgemm::sm90
