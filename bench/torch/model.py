@@ -179,6 +179,7 @@ def output(model):
 
 
 def free():
+    torch.compiler.reset()  # which otherwise gives up compiling after a few models
     gc.collect()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
