@@ -60,9 +60,10 @@ def check_bars(name, report, picture):
     widths = re.findall(r'<rect x="\d+" y="\S+" width="(\S+)"', picture)
     drawn = [float(width) / (last - zero) * value for width in widths]
     written = [float(number) for number in re.findall(r'class="name\d">(\S+) ', picture)]
-    bf16 = {row["model"]: row for row in report["results"] if row["contender"] == "bf16"}
-    expected = [bf16[model][key] / row[key] for model in bf16 for key in ("decode1_ms", "decode8_ms")
-                for row in report["results"] if row["model"] == model and row["contender"] in ("dualgemm", "Humming")]
+    rows = {(row["model"], row["contender"]): row for row in report["results"]}
+    models, names = dict.fromkeys(model for model, _ in rows), ("dualgemm", "vLLM's Marlin (NVFP4)", "Humming")
+    expected = [rows[model, "bf16"][key] / rows[model, contender][key] for model in models
+                for key in ("decode1_ms", "decode8_ms") for contender in names]
     for read in (drawn, written):
         if len(read) != len(expected) or any(abs(a - b) > 0.01 for a, b in zip(read, expected)):
             sys.exit(f"pictures.py: {name} says {read}, its times say {expected}")
