@@ -136,7 +136,7 @@ dualgemm_status_t validate(const dualgemm_moe_gather_args_t* user_args, Gatherin
 dualgemm_status_t validate(const dualgemm_moe_combine_args_t* user_args, Combination* out) {
   dualgemm_moe_combine_args_t& args = out->args = default_moe_combine_args();
   if (auto status =
-          read_args<88>("dualgemm_moe_combine_args_t", "dualgemm_moe_combine_args_init", user_args, &args))
+          read_args<96>("dualgemm_moe_combine_args_t", "dualgemm_moe_combine_args_init", user_args, &args))
     return status;
   if (auto status = check_pdl_flag(args.flags)) return status;
   if (auto status = check_range("c_dtype", args.c_dtype, DUALGEMM_DTYPE_FP32)) return status;
@@ -158,9 +158,10 @@ dualgemm_status_t validate(const dualgemm_moe_combine_args_t* user_args, Combina
   out->c = rows_of("c", "ldc", args.c, out->rows, args.n, args.c_dtype, args.ldc);
   out->add = rows_of("add", "ld_add", args.add, args.tokens, args.n, args.out_dtype, args.ld_add);
   out->out = rows_of("out", "ld_out", args.out, args.tokens, args.n, args.out_dtype, args.ld_out);
-  const Tensor token_row = integers("token_row", args.token_row, out->rows), none{};
-  if (auto status =
-          check_tensors({&token_row, &out->c, adds_in_place(*out) ? &none : &out->add}, {&out->out}, "n"))
+  const Tensor token_row = integers("token_row", args.token_row, out->rows),
+               weights = floats("topk_weights", nullptr, args.topk_weights, out->rows, 1, 0), none{};
+  if (auto status = check_tensors({&token_row, &weights, &out->c, adds_in_place(*out) ? &none : &out->add},
+                                  {&out->out}, "n"))
     return status;
   return check_size("n", args.n, kCombinePiece, args.tokens, "tokens", &out->tiles);
 }

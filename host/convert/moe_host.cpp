@@ -2,6 +2,7 @@
 // bits as the kernels give, written down plainly.
 
 #include <algorithm>
+#include <cmath>
 
 #include "host/common/status.h"
 #include "host/convert/floats.h"
@@ -46,9 +47,11 @@ void combine(const Combination& combination) {
     for (int32_t column = 0; column < args.n; ++column) {
       float sum = 0;
       for (int32_t slot = 0; slot < args.top_k; ++slot) {
-        const int32_t row = args.token_row[token * args.top_k + slot];
-        if (row >= 0 && row < combination.rows)
-          sum += float_of(args.c_dtype, args.c, row * combination.c.pitch + column);
+        const int64_t choice = token * args.top_k + slot;
+        const int32_t row = args.token_row[choice];
+        if (row < 0 || row >= combination.rows) continue;
+        const float weight = args.topk_weights ? args.topk_weights[choice] : 1;
+        sum = std::fma(weight, float_of(args.c_dtype, args.c, row * combination.c.pitch + column), sum);
       }
       if (args.add) sum += float_of(args.out_dtype, args.add, token * combination.add.pitch + column);
       store_nearest(args.out_dtype, args.out, token * combination.out.pitch + column, double{sum});

@@ -49,9 +49,18 @@ dualgemm_status_t combine(const dualgemm_moe_combine_args_t* user_args, cudaStre
   if (auto status = validate(user_args, &combination)) return status;
   if (combination.empty) return kOk;
   const dualgemm_moe_combine_args_t& args = combination.args;
-  const CombineParams params{args.token_row,        args.tokens, args.top_k,           args.n,
-                             combination.rows,      args.c,      combination.c.pitch,  args.add,
-                             combination.add.pitch, args.out,    combination.out.pitch};
+  const CombineParams params{args.token_row,
+                             args.tokens,
+                             args.top_k,
+                             args.n,
+                             combination.rows,
+                             args.c,
+                             combination.c.pitch,
+                             args.add,
+                             combination.add.pitch,
+                             args.out,
+                             combination.out.pitch,
+                             args.topk_weights};
   return launch(combination.tiles, args.flags, stream, kCombineKernels[args.c_dtype][args.out_dtype], params,
                 kCombineCtas);
 }

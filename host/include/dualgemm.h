@@ -534,8 +534,11 @@ DUALGEMM_API dualgemm_status_t dualgemm_quantize_host_ex(const dualgemm_quantize
  *     dualgemm_quantize         row_index = row_token: those rows of x -> A, SFA; for an A of 16 bits:
  *     dualgemm_moe_gather       row_index = row_token: those rows of x -> A
  *     dualgemm_launch_ex        gate and up of each expert: two products, OFFSETS
- *     dualgemm_launch_ex        down of each expert: one product, OFFSETS, c_row_scale = row_weight
- *     dualgemm_moe_combine      each token's rows -> their sum
+ *     dualgemm_launch_ex        down of each expert: one product, OFFSETS
+ *     dualgemm_moe_combine      each token's rows, topk_weights -> their sum
+ *
+ * The router's weights may be the down launch's c_row_scale = row_weight instead. On Hopper such a launch takes an
+ * instance for row factors, which is slower.
  *
  * m and rows are tokens * top_k, at most 2^31 - 1024. What is said above of functions on the device, and of their
  * twins, holds here, too. tokens == 0 or top_k == 0 succeeds without touching anything. The same input gives the
@@ -552,12 +555,13 @@ typedef struct dualgemm_moe_permute_args {
   /* [tokens, top_k]: an expert each. A choice outside 0 .. experts - 1, such as -1, or one of another rank's after
      this rank's first expert was subtracted, gets no row. */
   const int32_t* topk_ids;
-  const float* topk_weights; /* optional [tokens, top_k] */
+  const float* topk_weights; /* optional [tokens, top_k], where a launch is to multiply its rows */
   int32_t* group_rows;       /* [experts + 1] are written, as a launch with OFFSETS takes them */
   int32_t* row_token;        /* [tokens * top_k] are written: the token of each row, -1 beyond the last row */
   int32_t* token_row;        /* [tokens, top_k] are written: the row of each choice, -1 where it has none */
   float* row_weight;         /* [tokens * top_k] are written, with topk_weights: the weight of each row, 0 beyond
-                                the last row. All arrays are 4-byte aligned and overlap nothing else */
+                                the last row, for a launch's c_row_scale or a_row_scale. All arrays are 4-byte
+                                aligned and overlap nothing else */
 } dualgemm_moe_permute_args_t;
 
 /* Sets the size, and all else to 0. */
@@ -598,7 +602,8 @@ DUALGEMM_API dualgemm_status_t dualgemm_moe_gather(const dualgemm_moe_gather_arg
 DUALGEMM_API dualgemm_status_t dualgemm_moe_gather_host(const dualgemm_moe_gather_args_t* args)
     DUALGEMM_NOEXCEPT;
 
-/* From the rows of the experts to a row of each token: out[t] = sum over s of c[token_row[t][s]] + add[t]. */
+/* From the rows of the experts to a row of each token:
+ * out[t] = sum over s of topk_weights[t][s] * c[token_row[t][s]] + add[t]. */
 typedef struct dualgemm_moe_combine_args {
   uint32_t struct_size;     /* set by dualgemm_moe_combine_args_init */
   uint32_t flags;           /* DUALGEMM_FLAG_PDL or 0 */
@@ -614,6 +619,9 @@ typedef struct dualgemm_moe_combine_args {
   const void* add;
   void* out;                /* [tokens, n] of out_dtype; 16-byte aligned; overlaps nothing else */
   int64_t ldc, ld_add, ld_out; /* from one row to the next, in elements; 0 = compact. Multiples of 16 bytes */
+  /* Optional [tokens, top_k], 4-byte aligned: the router's weights. NULL: 1 each. That of a choice without a row is
+     not read. */
+  const float* topk_weights;
 } dualgemm_moe_combine_args_t;
 
 /* Sets the size, and defaults. */
@@ -622,8 +630,9 @@ DUALGEMM_API void dualgemm_moe_combine_args_init_sized(dualgemm_moe_combine_args
 #define dualgemm_moe_combine_args_init(args) \
   dualgemm_moe_combine_args_init_sized((args), sizeof(dualgemm_moe_combine_args_t))
 
-/* Sums are fp32, from +0 on, in the order of the choices, `add` last, each addition rounded to nearest even; out
- * is converted once. A token without rows gets 0, or `add`. A NaN may have other bits than the twin's. */
+/* Sums are fp32, from +0 on, in the order of the choices: sum = fma(weight, c, sum), rounded once to nearest even.
+ * `add` comes last, without a weight, rounded likewise; out is converted once. A token without rows gets 0, or
+ * `add`. A NaN may have other bits than the twin's. */
 DUALGEMM_API dualgemm_status_t dualgemm_moe_combine(const dualgemm_moe_combine_args_t* args,
                                                     dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_moe_combine_host(const dualgemm_moe_combine_args_t* args)

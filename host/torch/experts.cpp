@@ -21,6 +21,15 @@ void check_choices(const Tensor& tensor, int32_t type) {
   check_array(tensor, type, tensor.count());
 }
 
+// Checks optional weights of these choices.
+void check_weights(const Tensor& weights, const Tensor& choices) {
+  if (!weights) return;
+  check_choices(weights, kFp32);
+  if (weights.size(0) != choices.size(0) || weights.size(1) != choices.size(1))
+    refuse("%s: must be [%lld, %lld], as %s is", weights.name, static_cast<long long>(choices.size(0)),
+           static_cast<long long>(choices.size(1)), choices.name);
+}
+
 void make_outputs(Permute& x) {
   const int64_t tokens = x.topk_ids.size(0), top_k = x.topk_ids.size(1);
   x.group_rows = new_array("group_rows", x.topk_ids, kInt32, {x.experts + 1});
@@ -36,7 +45,7 @@ void put(Permute& x) {
   args.tokens = extent("tokens", x.topk_ids.size(0));
   args.top_k = extent("top_k", x.topk_ids.size(1));
   args.experts = extent("experts", x.experts);
-  if (x.topk_weights) check_array(x.topk_weights, kFp32, choices);
+  check_weights(x.topk_weights, x.topk_ids);
   check_array(x.group_rows, kInt32, x.experts + 1);
   check_array(x.row_token, kInt32, choices);
   check_array(x.token_row, kInt32, choices);
@@ -81,7 +90,7 @@ void put(Gather& x) {
 }
 
 struct Combine {
-  Tensor c, token_row, add, out;
+  Tensor c, token_row, add, topk_weights, out;
   int32_t out_type = 0;
   dualgemm_moe_combine_args_t args;
 };
@@ -89,6 +98,7 @@ struct Combine {
 void put(Combine& x) {
   dualgemm_moe_combine_args_t& args = x.args;
   check_choices(x.token_row, kInt32);
+  check_weights(x.topk_weights, x.token_row);
   args.tokens = extent("tokens", x.token_row.size(0));
   args.top_k = extent("top_k", x.token_row.size(1));
   const Rows c = check_matrix(x.c, {kBf16, kFp16, kFp32}), out = check_matrix(x.out, {kBf16, kFp16, kFp32});
@@ -105,6 +115,7 @@ void put(Combine& x) {
     args.ld_add = add.pitch;
   }
   args.token_row = static_cast<const int32_t*>(x.token_row.data);
+  args.topk_weights = static_cast<const float*>(x.topk_weights.data);
   args.c = x.c.data;
   args.add = x.add.data;
   args.out = x.out.data;
@@ -169,8 +180,9 @@ void moe_combine(StableIValue* stack, uint64_t, uint64_t) {
   if (out) x.out = describe("out", in.tensor());
   x.add = describe("add", in.optional_tensor());
   if (!out) x.out_type = in.optional<int32_t>(x.c.type);
+  x.topk_weights = describe("topk_weights", in.optional_tensor());
   x.args.flags = static_cast<uint32_t>(extent("flags", in.integer()));
-  for (const Tensor* tensor : {&x.token_row, &x.out, &x.add})
+  for (const Tensor* tensor : {&x.token_row, &x.out, &x.add, &x.topk_weights})
     if (*tensor) check_beside(*tensor, x.c);
   check_choices(x.token_row, kInt32);
   if (!out) {

@@ -84,10 +84,12 @@ constexpr Operator kOperators[] = {
     {"moe_gather_out", "moe_gather_out(Tensor x, Tensor row_index, Tensor(a!) out, *, int flags=0) -> ()",
      moe_gather<true>},
     {"moe_combine",
-     "moe_combine(Tensor c, Tensor token_row, Tensor? add=None, ScalarType? out_dtype=None, *, int flags=0) -> Tensor",
+     "moe_combine(Tensor c, Tensor token_row, Tensor? add=None, ScalarType? out_dtype=None, *, "
+     "Tensor? topk_weights=None, int flags=0) -> Tensor",
      moe_combine<false>},
     {"moe_combine_out",
-     "moe_combine_out(Tensor c, Tensor token_row, Tensor(a!) out, Tensor? add=None, *, int flags=0) -> ()",
+     "moe_combine_out(Tensor c, Tensor token_row, Tensor(a!) out, Tensor? add=None, *, Tensor? topk_weights=None, "
+     "int flags=0) -> ()",
      moe_combine<true>},
 };
 

@@ -123,9 +123,10 @@ struct Columns {
   DUALGEMM_DEVICE void load(const void* rows, int64_t element) {
     load_words(static_cast<const char*>(rows) + element * X::kBytes, words);
   }
-  DUALGEMM_DEVICE void add_to(float* sum) const {
+  // Rounds each sum once.
+  DUALGEMM_DEVICE void add_to(float* sum, float weight) const {
 #pragma unroll
-    for (int i = 0; i < kCombineColumns; ++i) sum[i] += X::value(words, i);
+    for (int i = 0; i < kCombineColumns; ++i) sum[i] = __fmaf_rn(weight, X::value(words, i), sum[i]);
   }
   DUALGEMM_DEVICE void store(void* rows, int64_t element, const float* sum) {
     X::convert(sum, words, kCombineColumns);
@@ -136,30 +137,33 @@ struct Columns {
   }
 };
 
-// Adds the rows of a token in the order of its choices, four loads at a time.
+// Adds the weighted rows of a token in the order of its choices, four loads at a time. All threads of a CTA
+// load the same weights.
 template <class C>
 DUALGEMM_DEVICE void sum_rows(const CombineParams& p, int32_t token, int32_t column, float* sum) {
   constexpr int kAtOnce = 4;
-  const int32_t* const rows = p.token_row + int64_t{token} * p.top_k;
+  const int64_t first = int64_t{token} * p.top_k;
   for (int32_t slot = 0; slot < p.top_k; slot += kAtOnce) {
     Columns<C> from[kAtOnce];
+    float weight[kAtOnce];
     bool there[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      const int32_t row = i < p.top_k - slot ? rows[slot + i] : -1;
+      const int32_t row = i < p.top_k - slot ? p.token_row[first + slot + i] : -1;
       there[i] = row >= 0 && row < p.rows;
+      weight[i] = there[i] && p.weights ? p.weights[first + slot + i] : 1;
       if (there[i]) from[i].load(p.c, row * p.c_pitch + column);
     }
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i)
-      if (there[i]) from[i].add_to(sum);
+      if (there[i]) from[i].add_to(sum, weight[i]);
   }
 }
 
 template <class C, class Out>
 __global__ void __launch_bounds__(kConvertThreads, kCombineCtas)
     combine_kernel(const __grid_constant__ CombineParams p) {
-  // The kernel that precedes may write c and token_row, and read out.
+  // The kernel that precedes may write c, token_row and weights, and read out.
   ptx::griddepcontrol_wait();
   ptx::griddepcontrol_launch_dependents();
   const uint32_t pieces = (static_cast<uint32_t>(p.n) + kCombinePiece - 1) / kCombinePiece;
@@ -172,7 +176,7 @@ __global__ void __launch_bounds__(kConvertThreads, kCombineCtas)
     Columns<Out> out;
     if (p.add) {
       out.load(p.add, token * p.add_pitch + column);
-      out.add_to(sum);
+      out.add_to(sum, 1);
     }
     out.store(p.out, token * p.out_pitch + column, sum);
   }

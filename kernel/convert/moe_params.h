@@ -43,6 +43,7 @@ struct CombineParams {
   int64_t add_pitch;
   void* out;
   int64_t out_pitch;
+  const float* weights;  // of each choice; null: 1 each
 };
 
 using PermuteKernel = void (*)(PermuteParams);

@@ -179,6 +179,7 @@ dualgemm_moe_combine_args_t some_combination(Bytes& bytes) {
   args.token_row = static_cast<const int32_t*>(far_address(0));
   args.c = far_address(1), args.out = far_address(2);
   if (bytes.one_in(2)) args.add = bytes.one_in(2) ? args.out : far_address(3);
+  if (bytes.one_in(2)) args.topk_weights = static_cast<const float*>(far_address(4));
   if (bytes.one_in(4)) args.ldc = args.n + 8 * bytes.below(9);
   if (bytes.one_in(4)) args.ld_out = args.n + 8 * bytes.below(9);
   spoil_some(bytes, &args);

@@ -147,7 +147,7 @@ void combine_on_host(Bytes& bytes) {
   args.c_dtype = bytes.below(3), args.out_dtype = bytes.below(3);
   if (bytes.one_in(2)) args.ldc = args.n + 8 * bytes.below(4);
   if (bytes.one_in(2)) args.ld_out = args.n + 8 * bytes.below(4);
-  const bool adds = bytes.one_in(2);
+  const bool adds = bytes.one_in(2), weighted = bytes.one_in(2);
   if (adds && bytes.one_in(2)) args.ld_add = args.n + 8 * bytes.below(4);
   spoil_numbers(bytes, &args);
   const int64_t rows = int64_t{args.tokens} * args.top_k;
@@ -155,6 +155,7 @@ void combine_on_host(Bytes& bytes) {
 
   Memory memory(bytes);
   memory.give(&args.token_row, Rows{1, args.tokens, args.top_k, 0, 0, 32}.bytes());
+  if (weighted) memory.give(&args.topk_weights, Rows{1, args.tokens, args.top_k, 0, 0, 32}.bytes());
   memory.give(&args.c, Rows{1, rows, args.n, args.ldc, 0, bits(args.c_dtype)}.bytes());
   memory.give(&args.out, Rows{1, args.tokens, args.n, args.ld_out, 0, bits(args.out_dtype)}.bytes());
   if (adds)

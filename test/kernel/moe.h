@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,20 @@ inline uint16_t nearest(dualgemm_dtype_t dtype, float x) {
 inline void put_nearest(dualgemm_dtype_t dtype, Buffer& to, int64_t i, float x) {
   if (dtype == DUALGEMM_DTYPE_FP32) to.put(i, x);
   else to.put(i, nearest(dtype, x));
+}
+
+// Returns a * b + c, rounded once. The product is exact in fp64. A sum that is not is rounded to odd there,
+// which loses nothing that decides how its fp32 is rounded.
+inline float multiply_add(float a, float b, float c) {
+  const double product = double{a} * b, sum = product + c;
+  const double of_c = sum - product, lost = (product - (sum - of_c)) + (c - of_c);
+  if (!std::isfinite(sum) || lost == 0) return static_cast<float>(sum);
+  uint64_t bits;
+  std::memcpy(&bits, &sum, sizeof bits);
+  if (bits % 2 == 0) bits += (lost > 0) == (sum > 0) ? 1 : -1;
+  double odd;
+  std::memcpy(&odd, &bits, sizeof odd);
+  return static_cast<float>(odd);
 }
 
 // Numbers so far apart that the order of additions decides.

@@ -205,6 +205,7 @@ namespace {
 // A whole layer of experts: permute, quantise or gather, gate and up to NVFP4, down, combine.
 struct Layer {
   bool quantises;  // else A is bf16, as x
+  bool by_launch;  // the down launch multiplies rows by the router's weights, else the sum does
   static constexpr int32_t kTokens = 11, kTopK = 3, kExperts = 4, kN = 96, kK = 64, kOut = 72,
                            kRows = kTokens * kTopK;
   DeviceArray<uint16_t> x;
@@ -214,10 +215,11 @@ struct Layer {
   DeviceArray<uint8_t> a, sfa, b, sfb, hidden, sf_hidden, b_down, sfb_down;
   DeviceArray<uint16_t> c, out;
 
-  explicit Layer(bool in_nvfp4)
+  Layer(bool in_nvfp4, bool weights_by_launch)
       : quantises(in_nvfp4),
+        by_launch(weights_by_launch),
         x(some(kTokens * kK, 1)),
-        topk_weights(std::vector<float>(kRows, 0.25f)),
+        topk_weights(all_weights()),
         row_weight(kRows),
         row_scale(kRows),
         ids(kRows, 0),
@@ -256,7 +258,7 @@ struct Layer {
     down.m = rows, down.n = kOut, down.k = kN;
     down.a = hidden.data(), down.sfa = sf_hidden.data();
     down.b1 = b_down.data(), down.sfb1 = sfb_down.data();
-    down.c_row_scale = row_weight.data();
+    if (by_launch) down.c_row_scale = row_weight.data();
     down.c = c.data();
     return down;
   }
@@ -288,9 +290,9 @@ struct Layer {
     dualgemm_moe_permute_args_init(&permute);
     permute.flags = flags & DUALGEMM_FLAG_PDL;
     permute.tokens = kTokens, permute.top_k = kTopK, permute.experts = kExperts;
-    permute.topk_ids = ids.data(), permute.topk_weights = topk_weights.data();
-    permute.group_rows = group_rows.data(), permute.row_token = row_token.data();
-    permute.token_row = token_row.data(), permute.row_weight = row_weight.data();
+    permute.topk_ids = ids.data(), permute.group_rows = group_rows.data();
+    permute.row_token = row_token.data(), permute.token_row = token_row.data();
+    if (by_launch) permute.topk_weights = topk_weights.data(), permute.row_weight = row_weight.data();
     check_status(dualgemm_moe_permute(&permute, stream));
 
     enqueue_a(flags & DUALGEMM_FLAG_PDL, stream);
@@ -306,6 +308,7 @@ struct Layer {
     combine.flags = flags & DUALGEMM_FLAG_PDL;
     combine.tokens = kTokens, combine.top_k = kTopK, combine.n = kOut;
     combine.token_row = token_row.data(), combine.c = c.data(), combine.out = out.data();
+    if (!by_launch) combine.topk_weights = topk_weights.data();
     check_status(dualgemm_moe_combine(&combine, stream));
   }
 
@@ -328,6 +331,12 @@ struct Layer {
       bits = static_cast<uint16_t>(random.below(2) << 15 | (0x3F00 + random.below(256)));
     return values;
   }
+  // A token's differ, and most are no power of two.
+  static std::vector<float> all_weights() {
+    std::vector<float> values(kRows);
+    for (size_t i = 0; i < kRows; ++i) values[i] = 0.07f * static_cast<float>(1 + i % 10);
+    return values;
+  }
   static std::vector<uint8_t> bytes(size_t count, uint64_t seed) {
     Rng random(seed);
     std::vector<uint8_t> values(count);
@@ -338,13 +347,15 @@ struct Layer {
 
 std::vector<uint16_t> Layer::token_by_token(const std::vector<int32_t>& choices) const {
   std::vector<uint16_t> all(kTokens * kOut);
-  const std::vector<float> weight(1, 0.25f);
-  check_cuda(cudaMemcpy(row_weight.data(), weight.data(), sizeof(float), cudaMemcpyHostToDevice), "a weight");
+  const std::vector<float> weights = all_weights();
   for (int32_t token = 0; token < kTokens; ++token) {
     std::vector<float> sums(kOut, 0.0f);
     for (int32_t slot = 0; slot < kTopK; ++slot) {
-      const int32_t expert = choices[static_cast<size_t>(token * kTopK + slot)];
+      const auto choice = static_cast<size_t>(token * kTopK + slot);
+      const int32_t expert = choices[choice];
       if (expert < 0 || expert >= kExperts) continue;
+      check_cuda(cudaMemcpy(row_weight.data(), &weights[choice], sizeof(float), cudaMemcpyHostToDevice),
+                 "a weight");
       dualgemm_args_t up = up_args(1), down = down_args(1);
       if (quantises) quantise_token(token);
       else up.a = x.data() + token * kK;
@@ -360,7 +371,9 @@ std::vector<uint16_t> Layer::token_by_token(const std::vector<int32_t>& choices)
         check_status(dualgemm_launch_ex(args, nullptr));
       }
       const std::vector<uint16_t> got = c.host();
-      for (size_t i = 0; i < kOut; ++i) sums[i] += static_cast<float>(ref::bf16_decode(got[i]));
+      for (size_t i = 0; i < kOut; ++i)
+        sums[i] = multiply_add(by_launch ? 1 : weights[choice], static_cast<float>(ref::bf16_decode(got[i])),
+                               sums[i]);
     }
     for (size_t i = 0; i < kOut; ++i)
       all[static_cast<size_t>(token) * kOut + i] = nearest(DUALGEMM_DTYPE_BF16, sums[i]);
@@ -368,8 +381,9 @@ std::vector<uint16_t> Layer::token_by_token(const std::vector<int32_t>& choices)
   return all;
 }
 
-void check_layer(bool in_nvfp4) {
-  const Layer layer(in_nvfp4);
+void check_layer(bool in_nvfp4, bool weights_by_launch) {
+  INFO("weights by the down launch: " << weights_by_launch);
+  const Layer layer(in_nvfp4, weights_by_launch);
   const Stream stream;
   layer.enqueue(0, stream.get());  // this loads the kernels, as dualgemm_init loads all
   check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
@@ -394,12 +408,13 @@ void check_layer(bool in_nvfp4) {
 
 TEST_CASE("the five calls of a layer are captured into one graph, and replay with the choices they then find",
           "[moe]") {
-  check_layer(true);
+  for (const bool weights_by_launch : {false, true}) check_layer(true, weights_by_launch);
 }
 
 TEST_CASE("the five calls of a layer take an A of 16 bits on Hopper", "[moe]") {
   dualgemm_device_t device;
   dualgemm_device_init(&device);
   check_status(dualgemm_current_device(&device));
-  if (device.cc_major == 9) check_layer(false);
+  if (device.cc_major != 9) return;
+  for (const bool weights_by_launch : {false, true}) check_layer(false, weights_by_launch);
 }

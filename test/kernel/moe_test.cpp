@@ -161,11 +161,12 @@ struct Case {
   dualgemm_dtype_t c_dtype = DUALGEMM_DTYPE_BF16, out_dtype = DUALGEMM_DTYPE_BF16;
   Add add = Add::kNone;
   int64_t gap = 0;  // units of 16 bytes between rows
+  bool weighted = false;
 };
 
 struct Sums {
   int64_t ldc, ld_add, ld_out;
-  Buffer token_row, c, add, out, out_after;
+  Buffer token_row, weights, c, add, out, out_after;
 
   explicit Sums(const Case& s)
       : ldc(s.n + s.gap * 16 / static_cast<int64_t>(bytes_of(s.c_dtype))),
@@ -173,6 +174,7 @@ struct Sums {
         ld_out(s.add == Add::kInPlace ? ld_add
                                       : s.n + 3 * s.gap * 16 / static_cast<int64_t>(bytes_of(s.out_dtype))),
         token_row(static_cast<size_t>(s.routing.choices()) * 4),
+        weights(token_row.size()),
         c(static_cast<size_t>(s.routing.choices() * ldc) * bytes_of(s.c_dtype)),
         add(static_cast<size_t>(s.routing.tokens * ld_add) * bytes_of(s.out_dtype)),
         out(static_cast<size_t>(s.routing.tokens * ld_out) * bytes_of(s.out_dtype)),
@@ -180,10 +182,15 @@ struct Sums {
     Arrays arrays(s.routing);
     arrays.expect(s.routing, false);
     token_row = arrays.token_row;
-    // What is no row adds nothing.
+    // What is no row adds nothing, whatever its weight is.
     const int32_t outside[] = {INT32_MIN, s.routing.choices(), INT32_MAX, -7};
-    for (int32_t i = 0, turn = 0; i < s.routing.choices(); ++i)
-      if (token_row.get<int32_t>(i) < 0) token_row.put(i, outside[turn++ % 4]);
+    Rng random(static_cast<uint64_t>(s.n));
+    for (int32_t i = 0, turn = 0; i < s.routing.choices(); ++i) {
+      const bool no_row = token_row.get<int32_t>(i) < 0;
+      if (no_row) token_row.put(i, outside[turn++ % 4]);
+      const float weight = std::ldexp(1 + static_cast<float>(random.below(1 << 23)) * 0x1p-23f, -2);
+      weights.put(i, no_row ? NAN : turn % 5 == 4 ? -weight : weight);
+    }
     fill(c, s.c_dtype, 5);
     fill(add, s.out_dtype, 6);
     if (s.add == Add::kInPlace) out = add;
@@ -197,9 +204,11 @@ struct Sums {
       for (int64_t column = 0; column < s.n; ++column) {
         float sum = 0;
         for (int64_t slot = 0; slot < s.routing.top_k; ++slot) {
-          const auto row = token_row.get<int32_t>(token * s.routing.top_k + slot);
+          const int64_t choice = token * s.routing.top_k + slot;
+          const auto row = token_row.get<int32_t>(choice);
           if (row < 0 || row >= s.routing.choices()) continue;
-          sum += element(s.c_dtype, c, row * ldc + column);
+          const float x = element(s.c_dtype, c, row * ldc + column);
+          sum = s.weighted ? multiply_add(weights.get<float>(choice), x, sum) : sum + x;
         }
         if (s.add != Add::kNone) sum += element(s.out_dtype, add, token * ld_add + column);
         put_nearest(s.out_dtype, out_after, token * ld_out + column, sum);
@@ -208,13 +217,14 @@ struct Sums {
 };
 
 template <class Buffers>
-dualgemm_moe_combine_args_t args_of(const Case& s, const Sums& sums, Buffers& token_row, Buffers& c,
-                                    Buffers& add, Buffers& out) {
+dualgemm_moe_combine_args_t args_of(const Case& s, const Sums& sums, Buffers& token_row, Buffers& weights,
+                                    Buffers& c, Buffers& add, Buffers& out) {
   dualgemm_moe_combine_args_t args;
   dualgemm_moe_combine_args_init(&args);
   args.tokens = s.routing.tokens, args.top_k = s.routing.top_k, args.n = s.n;
   args.c_dtype = s.c_dtype, args.out_dtype = s.out_dtype;
   args.token_row = token_row.template data<int32_t>();
+  if (s.weighted) args.topk_weights = weights.template data<float>();
   args.c = c.data(), args.out = out.data();
   if (s.add == Add::kOther) args.add = add.data();
   if (s.add == Add::kInPlace) args.add = out.data();
@@ -226,24 +236,28 @@ dualgemm_moe_combine_args_t args_of(const Case& s, const Sums& sums, Buffers& to
 
 void check_sums(const Case& s) {
   INFO(s.routing.text() << ", n " << s.n << ", c " << s.c_dtype << ", out " << s.out_dtype << ", add "
-                        << static_cast<int>(s.add) << ", gap " << s.gap);
+                        << static_cast<int>(s.add) << ", gap " << s.gap << ", weighted " << s.weighted);
   Sums sums(s);
   {
-    const DeviceBuffer token_row(sums.token_row), c(sums.c), add(sums.add), out(sums.out);
-    const dualgemm_moe_combine_args_t args = args_of(s, sums, token_row, c, add, out);
+    const DeviceBuffer token_row(sums.token_row), weights(sums.weights), c(sums.c), add(sums.add),
+        out(sums.out);
+    const dualgemm_moe_combine_args_t args = args_of(s, sums, token_row, weights, c, add, out);
     check_status(dualgemm_moe_combine(&args, nullptr));
     CHECK(out.difference(sums.out_after) == "");
     CHECK(c.difference(sums.c) == "");
     CHECK(add.difference(sums.add) == "");
+    CHECK(weights.difference(sums.weights) == "");
   }
-  const dualgemm_moe_combine_args_t args = args_of(s, sums, sums.token_row, sums.c, sums.add, sums.out);
+  const dualgemm_moe_combine_args_t args =
+      args_of(s, sums, sums.token_row, sums.weights, sums.c, sums.add, sums.out);
   check_status(dualgemm_moe_combine_host(&args));
   CHECK(difference(sums.out, sums.out_after) == "");
 }
 
 }  // namespace
 
-TEST_CASE("combine: each token gets the sum of its rows, of every type, with what is added", "[moe]") {
+TEST_CASE("combine: each token gets the weighted sum of its rows, of every type, with what is added",
+          "[moe]") {
   Judged judged;
   const int32_t ns[] = {8, 24, 256, 2040, 2056};
   int32_t turn = 0;
@@ -252,8 +266,9 @@ TEST_CASE("combine: each token gets the sum of its rows, of every type, with wha
       for (const Add add : {Add::kNone, Add::kOther, Add::kInPlace}) {
         const Kind kind = turn % 5 == 4 ? Kind::kNone : turn % 2 ? Kind::kSome : Kind::kAll;
         const int32_t n = ns[turn % 5];
-        check_sums({routing(n > 2000 ? 3 : 1 + turn, 1 + turn % 8, 9, kind, static_cast<uint64_t>(turn)), n,
-                    c_dtype, out_dtype, add, turn % 3});
+        for (const bool weighted : {false, true})
+          check_sums({routing(n > 2000 ? 3 : 1 + turn, 1 + turn % 8, 9, kind, static_cast<uint64_t>(turn)), n,
+                      c_dtype, out_dtype, add, turn % 3, weighted});
         ++turn;
       }
   CHECK(judged.findings() == "");
@@ -261,7 +276,8 @@ TEST_CASE("combine: each token gets the sum of its rows, of every type, with wha
 
 // Four CTAs run on each of 148 SMs.
 TEST_CASE("combine: a CTA has several tokens", "[moe]") {
-  check_sums({routing(900, 5, 4, Kind::kSome, 8), 16, DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16, Add::kOther});
+  check_sums({routing(900, 5, 4, Kind::kSome, 8), 16, DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16, Add::kOther,
+              0, true});
 }
 
 TEST_CASE("combine: what is too large becomes infinite, and NaN and infinities stay", "[moe]") {
@@ -293,14 +309,20 @@ TEST_CASE("combine: what is too large becomes infinite, and NaN and infinities s
 }
 
 TEST_CASE("combine: every schedule gives the same bits", "[moe]") {
-  const Case s{routing(9, 8, 5, Kind::kSome, 9), 2056, DUALGEMM_DTYPE_FP32, DUALGEMM_DTYPE_FP32,
-               Add::kInPlace};
+  const Case s{routing(9, 8, 5, Kind::kSome, 9),
+               2056,
+               DUALGEMM_DTYPE_FP32,
+               DUALGEMM_DTYPE_FP32,
+               Add::kInPlace,
+               0,
+               true};
   const Sums sums(s);
   for (const char* const mode : kModes) {
     INFO(mode);
     const Scheduled scheduled(mode, 23);
-    const DeviceBuffer token_row(sums.token_row), c(sums.c), add(sums.add), out(sums.out);
-    const dualgemm_moe_combine_args_t args = args_of(s, sums, token_row, c, add, out);
+    const DeviceBuffer token_row(sums.token_row), weights(sums.weights), c(sums.c), add(sums.add),
+        out(sums.out);
+    const dualgemm_moe_combine_args_t args = args_of(s, sums, token_row, weights, c, add, out);
     check_status(dualgemm_moe_combine(&args, nullptr));
     CHECK(out.difference(sums.out_after) == "");
   }

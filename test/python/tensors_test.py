@@ -368,6 +368,22 @@ class Conversions(unittest.TestCase):
         for token in range(tokens):
             wanted = sum(value[row * 8] for row in row_of[token * top_k:][:top_k] if row >= 0)
             self.assertAlmostEqual(host_out[token, 0], wanted, places=4)
+        of_sum = memoryview(weights.tobytes()).cast("f", shape)
+        d.moe_combine(on_gpu(c, FP32, (rows, 8)), device["token_row"], out,
+                      topk_weights=on_gpu(weights.tobytes(), FP32, shape))
+        d.moe_combine_host(memoryview(c).cast("f", (rows, 8)), memoryview(host["token_row"]).cast("i", shape), host_out,
+                           topk_weights=of_sum)
+        self.assertEqual(out.bytes(), bytes(host_out))
+        for token in range(tokens):
+            choices = range(token * top_k, (token + 1) * top_k)
+            wanted = sum(weights[i] * value[row_of[i] * 8 + 3] for i in choices if row_of[i] >= 0)
+            self.assertAlmostEqual(host_out[token, 3], wanted, places=4)
+        with self.assertRaisesRegex(ValueError, f"^topk_weights: its shape says tokens={tokens - 1}, "):
+            d.moe_combine_host(memoryview(c).cast("f", (rows, 8)), memoryview(host["token_row"]).cast("i", shape),
+                               host_out, topk_weights=memoryview(bytes(4 * (tokens - 1) * top_k)).cast(
+                                   "f", (tokens - 1, top_k)))
+        with self.assertRaisesRegex(ValueError, "^topk_weights: its elements are int32, and float32 is needed"):
+            d.moe_combine(on_gpu(c, FP32, (rows, 8)), device["token_row"], out, topk_weights=device["token_row"])
         with self.assertRaisesRegex(ValueError, f"^c: has {(rows - 1) * 32} bytes, and {rows * 32} are needed"):
             d.moe_combine(on_gpu(c[32:], FP32, (rows - 1, 8)), device["token_row"], out)
         with self.assertRaisesRegex(ValueError, "^out: its shape says n=16, and n=8 was said"):

@@ -383,11 +383,14 @@ class Experts(Case):
             ids = torch.randint(-1, experts, (tokens, top_k), dtype=torch.int32, device=device)
             weights = torch.rand(tokens, top_k, device=device)
             groups, row_token, token_row, row_weight = ops.moe_permute(ids, weights, experts)
+            self.same(ops.moe_permute(ids, None, experts)[2], token_row)
             a, sfa, _ = ops.quantize(x, 100.0, row_index=row_token, group_rows=groups)
             h, sfh = ops.swiglu_nvfp4(a, gate[0], up[0], sfa, gate[1], up[1], 1e-3, 1e-3, c_global_scale=10.0,
                                       group_rows=groups, **same_bits)
             y = ops.linear(h, down[0], sfh, down[1], 1e-2, FP32, c_row_scale=row_weight, group_rows=groups)
-            out = ops.moe_combine(y, token_row, x.float())
+            by_launch = ops.moe_combine(y, token_row, x.float())
+            y = ops.linear(h, down[0], sfh, down[1], 1e-2, FP32, group_rows=groups)
+            by_sum = ops.moe_combine(y, token_row, x.float(), topk_weights=weights)
             for t in range(tokens):
                 a, sfa, _ = ops.quantize(x[t:t + 1], 100.0)
                 total = torch.zeros(hidden, device=device)
@@ -397,7 +400,8 @@ class Experts(Case):
                     h, sfh = ops.swiglu_nvfp4(a, gate[0][e], up[0][e], sfa, gate[1][e], up[1][e], 1e-3, 1e-3,
                                               c_global_scale=10.0, **same_bits)
                     total += ops.linear(h, down[0][e], sfh, down[1][e], 1e-2, FP32, c_row_scale=weights[t, s:s + 1])[0]
-                self.assertTrue(torch.allclose(out[t], total + x[t].float(), rtol=1e-5, atol=1e-5))
+                for out in (by_launch, by_sum):
+                    self.assertTrue(torch.allclose(out[t], total + x[t].float(), rtol=1e-5, atol=1e-5))
 
     def test_permute_and_combine_are_those_of_the_module(self):
         for device, with_weights in itertools.product(DEVICES, (False, True)):
@@ -412,11 +416,16 @@ class Experts(Case):
             ops.moe_permute_out(ids, weights, 5, *out[:3], out[3] if with_weights else None)
             for a, b in zip(got, out): self.same(a, b)
             c, add = torch.randn(27, 16, device=device).to(BF16), torch.randn(9, 16, device=device)
-            sums = ops.moe_combine(c, got[2], add, FP32)
+            sums = ops.moe_combine(c, got[2], add, FP32, topk_weights=weights)
             wanted = torch.empty_like(sums)
-            call(device, d.moe_combine, d.moe_combine_host, c, got[2], wanted, add=add)
+            more = dict(topk_weights=weights) if with_weights else {}
+            call(device, d.moe_combine, d.moe_combine_host, c, got[2], wanted, add=add, **more)
             self.same(sums, wanted)
-            ops.moe_combine_out(c, got[2], add, add)
+            shares = torch.where(got[2] < 0, 0.0, weights if with_weights else 1.0)
+            rows = c.double()[got[2].clamp(min=0).long()] * shares.double()[..., None]
+            bound = (rows.abs().sum(1) + add.abs()) * 4 * 2.0**-24  # four roundings of what is at most this large
+            self.assertTrue(bool(((sums.double() - rows.sum(1) - add.double()).abs() <= bound).all()))
+            ops.moe_combine_out(c, got[2], add, add, topk_weights=weights)
             self.same(add, sums)
             self.assertEqual(ops.moe_combine(c, got[2]).dtype, BF16)
 
@@ -440,6 +449,12 @@ class Experts(Case):
         self.refused("^experts=0: must be 1 to 1024", ops.moe_permute, ids, None, 0)
         self.refused("^topk_ids: has 1 dimensions", ops.moe_permute, ids[0], None, 4)
         self.refused(r"^c: must be \[6, 8\]", ops.moe_combine, torch.zeros(5, 8), ids)
+        def weighted(weights): return ops.moe_combine(torch.zeros(6, 8), ids, topk_weights=weights)
+        self.refused("^topk_weights: its elements are torch.bfloat16", weighted, torch.zeros(3, 2, dtype=BF16))
+        self.refused(r"^topk_weights: must be \[3, 2\], as token_row is", weighted, torch.zeros(2, 3))
+        self.refused("^topk_weights: has 1 dimensions", weighted, torch.zeros(6))
+        self.refused("^topk_weights", weighted, torch.zeros(2, 3).t())
+        self.refused(r"^topk_weights: must be \[3, 2\], as topk_ids is", ops.moe_permute, ids, torch.zeros(2, 3), 4)
         self.refused("^out_dtype=torch.int32", ops.moe_combine, torch.zeros(6, 8), ids, None, torch.int32)
 
 
@@ -477,8 +492,9 @@ def calls(device="cpu"):
     wide = torch.zeros(5, 16, dtype=BF16, device=device)
     yield "moe_gather", (wide, permuted[1]), {}
     yield "moe_gather_out", (wide, permuted[1], torch.zeros(10, 16, dtype=BF16, device=device)), {}
-    yield "moe_combine", (of_c, permuted[2]), {}
-    yield "moe_combine_out", (of_c, permuted[2], torch.zeros(5, 16, device=device)), {}
+    weighted = dict(topk_weights=torch.rand(5, 2, device=device))
+    for named in ({}, weighted): yield "moe_combine", (of_c, permuted[2]), named
+    yield "moe_combine_out", (of_c, permuted[2], torch.zeros(5, 16, device=device)), weighted
 
 
 class Torch(Case):

@@ -124,6 +124,7 @@ ROWS_BY_INDEX = {
 }
 COMBINE = {
     "token_row": Tensor(INT32, "tokens", "top_k"),
+    "topk_weights": Tensor(FP32, "tokens", "top_k"),
     "c": Tensor("c_dtype", _choices, "n", SHARED, "ldc"),
     "add": Tensor("out_dtype", "tokens", "n", SHARED, "ld_add"),
     "out": Tensor("out_dtype", "tokens", "n", SHARED, "ld_out"),

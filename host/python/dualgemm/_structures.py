@@ -130,4 +130,5 @@ class MoeCombineArgs(Structure):
         *_fields(c_int32, "tokens top_k n c_dtype out_dtype reserved0"),
         *_fields(c_void_p, "token_row c add out"),
         *_fields(c_int64, "ldc ld_add ld_out"),
+        ("topk_weights", c_void_p),
     ]

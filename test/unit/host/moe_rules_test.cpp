@@ -61,6 +61,7 @@ Combine valid_combine() {
   args.c = address(0x1'4000'0000);
   args.add = address(0x1'8000'0000);
   args.out = address(0x1'c000'0000);
+  args.topk_weights = address<const float>(0x2'0000'0000);
   return args;
 }
 
@@ -271,6 +272,8 @@ TEST_CASE("moe: what summing refuses", "[host][moe]") {
        {kStride, "ld_add=-64: must be at least n=64", [](auto& a) { a.ld_add = -64; }},
        {kMisaligned, "token_row=0x100000002: must be 4-byte aligned",
         [](auto& a) { a.token_row = address<const int32_t>(0x1'0000'0002); }},
+       {kMisaligned, "topk_weights=0x200000002: must be 4-byte aligned",
+        [](auto& a) { a.topk_weights = address<const float>(0x2'0000'0002); }},
        {kMisaligned, "c=0x140000008: must be 16-byte aligned", [](auto& a) { a.c = address(0x1'4000'0008); }},
        {kMisaligned, "add=0x180000008: must be 16-byte aligned",
         [](auto& a) { a.add = address(0x1'8000'0008); }},
@@ -282,6 +285,10 @@ TEST_CASE("moe: what summing refuses", "[host][moe]") {
         [](auto& a) { a.out = address(0x1'4000'0000 + 40 * 128 - 16); }},
        {kAliasing, "out=0x100000090: overlaps token_row=0x100000000",
         [](auto& a) { a.out = address(0x1'0000'0090); }},
+       {kAliasing, "out=0x1c0000000: overlaps topk_weights=0x1c00004fc",
+        [](auto& a) { a.topk_weights = address<const float>(0x1'c000'0000 + 10 * 128 - 4); }},
+       {kAliasing, "out=0x200000090: overlaps topk_weights=0x200000000",
+        [](auto& a) { a.out = address(0x2'0000'0090); }},
        {kAliasing, "out=0x180000010: overlaps add=0x180000000",
         [](auto& a) { a.out = address(0x1'8000'0010); }},
        {kAliasing, "out=0x180000000: overlaps add=0x180000000",
@@ -291,11 +298,13 @@ TEST_CASE("moe: what summing refuses", "[host][moe]") {
         }}},
       dualgemm_moe_combine, dualgemm_moe_combine_host);
   // The memory of these is not there: the rules alone look at them.
-  for (const uintptr_t out : {uintptr_t{0x1'8000'0000}, uintptr_t{0x1'4000'0000 + 40 * 128}}) {
+  for (const uintptr_t out :
+       {uintptr_t{0x1'8000'0000}, uintptr_t{0x1'4000'0000 + 40 * 128}, uintptr_t{0x2'0000'0000 + 40 * 4}}) {
     Combine args = valid_combine();
     args.out = address(out);
-    dualgemm::Combination combination;
-    CHECK(dualgemm::validate(&args, &combination) == kGood);
+    CHECK(asked<dualgemm::Combination>(args) == kGood);
+    args.topk_weights = nullptr;
+    CHECK(asked<dualgemm::Combination>(args) == kGood);
   }
 }
 
@@ -320,6 +329,7 @@ TEST_CASE("moe: no output overlaps an input or another output", "[host][moe]") {
     check_pairs<Combine>(combine,
                          {{"out", 10 * 64 * bytes, 16, true, put<&Combine::out>},
                           {"token_row", kChoices, 4, false, put<&Combine::token_row>},
+                          {"topk_weights", kChoices, 4, false, put<&Combine::topk_weights>},
                           {"c", 40 * 64 * 2, 16, false, put<&Combine::c>},
                           {"add", 10 * 64 * bytes, 16, false, put<&Combine::add>, "out"}},
                          asked<dualgemm::Combination, Combine>);
@@ -335,6 +345,7 @@ TEST_CASE("moe: inputs may overlap each other", "[host][moe]") {
   CHECK(asked<dualgemm::Gathering>(gather) == kGood);
   Combine combine = valid_combine();
   combine.token_row = static_cast<const int32_t*>(combine.c);
+  combine.topk_weights = static_cast<const float*>(combine.c);
   combine.add = combine.c;
   CHECK(asked<dualgemm::Combination>(combine) == kGood);
 }
