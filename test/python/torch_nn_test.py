@@ -630,6 +630,29 @@ class Experts(Case):
                     none = module(x[:0].to(device), torch.zeros(0, EXPERTS, device=device))
                     self.assertEqual(none.shape, (0, HIDDEN))
 
+    def test_rows_are_weighted_in_their_sum(self):
+        """No launch has factors of C's rows, which take slower instances: a sum's bits are those of rounded rows."""
+        from torch.utils._python_dispatch import TorchDispatchMode
+        seen = {}
+
+        class Calls(TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                result = function(*args, **(kwargs or {}))
+                if function.namespace == "dualgemm": seen[function._opname] = args, kwargs or {}, result
+                return result
+        for device, a_format in itertools.product(DEVICES, ("auto", "nvfp4")):
+            module = module_of(nn.MoE, stacked("modelopt"), device, HIDDEN, INNER, EXPERTS, 2, a_format=a_format)
+            x, weights = torch.randn(7, HIDDEN, device=device).to(BF16), torch.rand(7, 2, device=device)
+            ids = torch.randint(EXPERTS, (7, 2), device=device)
+            with Calls(): y = module.apply_experts(x, ids, weights)
+            for name in ("swiglu", "swiglu_nvfp4", "linear"):
+                if name in seen: self.assertIsNone(seen[name][1].get("c_row_scale"))
+            (rows, token_row, *_), _, _ = seen["moe_combine"]
+            self.same(rows, seen["linear"][2])
+            chosen = rows.double()[token_row.long()]  # whose products with a weight are exact
+            first = (chosen[:, 0] * weights[:, :1].double()).float()
+            self.same(y, (chosen[:, 1] * weights[:, 1:].double() + first.double()).float().to(BF16))
+
     def test_the_router(self):
         tensors, x, logits = stacked("modelopt"), torch.randn(2, 3, HIDDEN).to(BF16), torch.randn(2, 3, EXPERTS)
         shares = torch.exp(logits.double()) / torch.exp(logits.double()).sum(-1, keepdim=True)

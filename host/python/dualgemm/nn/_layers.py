@@ -316,13 +316,13 @@ class MoE(_Gated):
         """x [..., hidden], and each token's experts and their weights [..., top_k]. An id outside of 0 to experts - 1
         counts nowhere."""
         rows, choices = _rows(x, self.hidden), topk_ids.shape[-1]
-        groups, row_token, token_row, row_weight = ops.moe_permute(
-            topk_ids.reshape(-1, choices).int().contiguous(),
-            topk_weights.reshape(-1, choices).float().contiguous(), self.experts)
+        groups, row_token, token_row, _ = ops.moe_permute(topk_ids.reshape(-1, choices).int().contiguous(), None,
+                                                          self.experts)
         (a, sfa, a_scale), down, alpha = self._both(rows, groups, row_token)
-        y = ops.linear(a, down.elements, sfa, down.atoms, 1.0, rows.dtype, alpha, a_row_scale=a_scale,
-                       c_row_scale=row_weight, bias=down.bias, group_rows=groups, flags=self.flags)
-        return self.down_proj.reduced(ops.moe_combine(y, token_row)).reshape(x.shape)
+        y = ops.linear(a, down.elements, sfa, down.atoms, 1.0, rows.dtype, alpha, a_row_scale=a_scale, bias=down.bias,
+                       group_rows=groups, flags=self.flags)
+        weights = topk_weights.reshape(-1, choices).float().contiguous()
+        return self.down_proj.reduced(ops.moe_combine(y, token_row, topk_weights=weights)).reshape(x.shape)
 
     @classmethod
     def from_float(cls, experts, top_k, activation=None, **options):
