@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "test/ref/formats.h"
@@ -48,16 +49,14 @@ Experts::Experts(const Layer& layer, Rng& random)
       row_token_(layer.ids.size()),
       token_row_(layer.ids.size()),
       topk_weights_(weights_),
-      row_weight_(layer.ids.size()),
       out_(static_cast<size_t>(int64_t{layer.tokens} * layer.up.k)) {}
 
 void Experts::bind(Calls* calls) const {
   auto& [permute, quantize, up, down, combine] = *calls;
   dualgemm_moe_permute_args_init(&permute);
   permute.tokens = layer_.tokens, permute.top_k = layer_.top_k, permute.experts = layer_.up.problems();
-  permute.topk_ids = ids_.data(), permute.topk_weights = topk_weights_.data();
-  permute.group_rows = group_rows_.data(), permute.row_token = row_token_.data();
-  permute.token_row = token_row_.data(), permute.row_weight = row_weight_.data();
+  permute.topk_ids = ids_.data(), permute.group_rows = group_rows_.data();
+  permute.row_token = row_token_.data(), permute.token_row = token_row_.data();
   dualgemm_quantize_args_init(&quantize);
   quantize.rows = layer_.up.m, quantize.k = layer_.up.k;
   quantize.group_mode = DUALGEMM_GROUP_OFFSETS, quantize.groups = layer_.up.problems();
@@ -66,11 +65,11 @@ void Experts::bind(Calls* calls) const {
   quantize.row_index = row_token_.data(), quantize.x_rows = layer_.tokens;
   up.a = a_.data(), up.sfa = sfa_.data();
   up.group_rows = down.group_rows = group_rows_.data();
-  down.c_row_scale = row_weight_.data();
   dualgemm_moe_combine_args_init(&combine);
   combine.tokens = layer_.tokens, combine.top_k = layer_.top_k, combine.n = layer_.down.n;
   combine.c_dtype = combine.out_dtype = kOut;
-  combine.token_row = token_row_.data(), combine.c = down.c, combine.out = out_.data();
+  combine.token_row = token_row_.data(), combine.topk_weights = topk_weights_.data();
+  combine.c = down.c, combine.out = out_.data();
 }
 
 void Experts::forget() const {
@@ -80,7 +79,6 @@ void Experts::forget() const {
   fill(a_.data(), a_.size());
   fill(sfa_.data(), sfa_.size());
   for (const auto* rows : {&group_rows_, &row_token_, &token_row_}) fill(rows->data(), rows->size() * 4);
-  fill(row_weight_.data(), row_weight_.size() * 4);
   fill(out_.data(), out_.size() * 2);
   check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
@@ -88,7 +86,6 @@ void Experts::forget() const {
 std::string Experts::verify_rows() const {
   const std::vector<int32_t> choices = sorted_choices(layer_.ids), group_rows = group_rows_.host(),
                              row_token = row_token_.host(), token_row = token_row_.host();
-  const std::vector<float> row_weight = row_weight_.host();
   int32_t end = 0;
   for (size_t group = 0; group < group_rows.size(); ++group) {
     if (group_rows[group] != end)
@@ -97,8 +94,7 @@ std::string Experts::verify_rows() const {
   }
   for (size_t row = 0; row < choices.size(); ++row) {
     const auto choice = static_cast<size_t>(choices[row]);
-    if (row_token[row] != choices[row] / layer_.top_k || token_row[choice] != static_cast<int32_t>(row) ||
-        row_weight[row] != weights_[choice])
+    if (row_token[row] != choices[row] / layer_.top_k || token_row[choice] != static_cast<int32_t>(row))
       return fmt::format("row {} is not that of choice {}", row, choice);
   }
   return {};
@@ -139,8 +135,10 @@ std::string Experts::verify_sums(const std::vector<uint8_t>& c, int samples) con
   for (int64_t at = 0; at < all; at += step) {
     float sum = 0;
     for (int64_t slot = 0; slot < layer_.top_k; ++slot) {
-      const auto from = static_cast<size_t>(2 * (row_of[size_t(at / n * layer_.top_k + slot)] * n + at % n));
-      sum += static_cast<float>(ref::decode(ref::Format::kFp16, c[from] | uint32_t{c[from + 1]} << 8));
+      const auto choice = static_cast<size_t>(at / n * layer_.top_k + slot);
+      const auto from = static_cast<size_t>(2 * (row_of[choice] * n + at % n));
+      const double element = ref::decode(ref::Format::kFp16, c[from] | uint32_t{c[from + 1]} << 8);
+      sum = std::fma(weights_[choice], static_cast<float>(element), sum);
     }
     const double got = ref::decode(ref::Format::kFp16, out[size_t(at)]);
     if (!ref::may_become(ref::Format::kFp16, sum, 0, got))

@@ -31,7 +31,6 @@ class Experts {
   std::vector<uint8_t> codes() const { return a_.host(); }
   std::vector<uint8_t> factors() const { return sfa_.host(); }
   std::vector<uint16_t> sums() const { return out_.host(); }
-  std::vector<float> row_weights() const { return row_weight_.host(); }
   void forget() const;  // what was written
 
   // Compare what each call wrote with what it was to write: every row, and about `samples` blocks of A and
@@ -46,7 +45,7 @@ class Experts {
   std::vector<float> weights_;
   DeviceArray<uint8_t> x_, a_, sfa_;
   DeviceArray<int32_t> ids_, group_rows_, row_token_, token_row_;
-  DeviceArray<float> topk_weights_, row_weight_;
+  DeviceArray<float> topk_weights_;
   DeviceArray<uint16_t> out_;
 };
 

@@ -65,12 +65,6 @@ class InputSet {
   void expect_a(dualgemm_dtype_t a_dtype, std::vector<uint8_t> codes, std::vector<uint8_t> scales,
                 float alpha1);
 
-  // From now on each row of C is multiplied by its own of these factors.
-  void expect_row_factors(std::vector<float> factors) { row_factors_ = std::move(factors); }
-  float row_factor(int32_t problem, int32_t row) const {
-    return row_factors_.empty() ? 1.0f : row_factors_[static_cast<size_t>(places_[problem].row + row)];
-  }
-
   // Returns row `row` of A of `problem`, and row `row` of its B1 (side 0) or, of two products, B2 (side 1).
   Row row_of_a(int32_t problem, int32_t row) const;
   Row row_of_b(int side, int32_t problem, int32_t row) const;
@@ -82,7 +76,6 @@ class InputSet {
   Shape shape_;
   std::vector<Place> places_;
   int64_t rows_;
-  std::vector<float> row_factors_;             // of C; empty: none
   std::vector<uint8_t> codes_[3], scales_[3];  // A, B1, B2; of one product no B2
   DeviceArray<uint8_t> a_, b1_, b2_, sfa_, sfb1_, sfb2_;
   DeviceArray<uint8_t> c_, sfc_;

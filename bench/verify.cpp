@@ -112,24 +112,20 @@ class Verifier {
     for (int32_t i = 0; i < s_.k; ++i) sum += element(a, i) * element(b, i);
     return sum;
   }
-  Expected result(const Row& a, int32_t problem, int32_t row, int32_t column) const {
+  Expected result(const Row& a, int32_t problem, int32_t column) const {
     const Place& place = x_.place(problem);
     const Expected g = preactivation(a, x_.row_of_b(0, problem, column), place.alpha1);
     const Expected u =
         s_.products == 2 ? preactivation(a, x_.row_of_b(1, problem, column), place.alpha2) : Expected{1, 0};
-    const Expected y{activation_.f(g.value) * activation_.h(u.value),
-                     ref::error_bound(activation_, g.value, u.value, g.error, u.error)};
-    const double factor = x_.row_factor(problem, row);
-    if (factor == 1) return y;
-    const double scaled = std::fabs(factor);  // a product of its own, which is rounded
-    return {y.value * factor, y.error * scaled + 0x1p-24 * (std::fabs(y.value) + y.error) * scaled};
+    return {activation_.f(g.value) * activation_.h(u.value),
+            ref::error_bound(activation_, g.value, u.value, g.error, u.error)};
   }
   int64_t element(int32_t problem, int32_t row, int32_t column) const {
     return (x_.place(problem).row + row) * epilogue_.pitch(s_.n) + column;
   }
 
   std::string judge_one(int32_t problem, int32_t row, int32_t column) const {
-    Expected y = result(x_.row_of_a(problem, row), problem, row, column);
+    Expected y = result(x_.row_of_a(problem, row), problem, column);
     if (epilogue_.encodes()) {  // a product of its own, which is rounded
       const double scale = x_.args().c_global_scale;
       y = {y.value * scale, y.error * scale + 0x1p-24 * (std::fabs(y.value) + y.error) * scale};
@@ -151,7 +147,7 @@ class Verifier {
     float error[ref::kBlock];
     uint8_t codes[ref::kBlock];
     for (int32_t i = 0; i < ref::kBlock; ++i) {
-      const Expected y = result(a, problem, row, first + i);
+      const Expected y = result(a, problem, first + i);
       exact[i] = y.value;
       error[i] = std::nextafter(static_cast<float>(y.error), std::numeric_limits<float>::infinity());
       codes[i] = ref::nibble(written_.c.data(), element(problem, row, first + i));

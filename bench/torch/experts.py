@@ -129,13 +129,13 @@ class Ours:
     def __call__(self, weights, batch):
         gate, sf_gate, up, sf_up, down, sf_down = weights
         pdl = self.flags & dualgemm.FLAG_PDL
-        groups, row_token, token_row, row_weight = OPS.moe_permute(batch.ids, batch.weights, self.experts, flags=pdl)
+        groups, row_token, token_row, _ = OPS.moe_permute(batch.ids, None, self.experts, flags=pdl)
         a = OPS.moe_gather(batch.x, row_token, flags=pdl)
         h = OPS.swiglu(a, gate, up, None, sf_gate, sf_up, 1.0, 1.0, torch.bfloat16, self.alpha_up, self.alpha_up,
                        group_rows=groups, flags=self.flags)
-        y = OPS.linear(h, down, None, sf_down, 1.0, torch.bfloat16, self.alpha_down, c_row_scale=row_weight,
-                       group_rows=groups, flags=self.flags)
-        return OPS.moe_combine(y, token_row, flags=pdl)
+        y = OPS.linear(h, down, None, sf_down, 1.0, torch.bfloat16, self.alpha_down, group_rows=groups,
+                       flags=self.flags)
+        return OPS.moe_combine(y, token_row, topk_weights=batch.weights, flags=pdl)
 
 
 class OursPdl(Ours):
@@ -143,23 +143,23 @@ class OursPdl(Ours):
     flags = dualgemm.FLAG_PDL | dualgemm.FLAG_STATIC_WEIGHTS
 
 
-def activated(gate_up, row_weight):
+def activated(gate_up):
     gate, up = gate_up.float().chunk(2, -1)
-    return (functional.silu(gate) * up * row_weight[:, None]).bfloat16()
+    return (functional.silu(gate) * up).bfloat16()
 
 
 class Between:
-    """Two grouped products of somebody else's between the library's calls. A row's weight is a factor of what goes into
-    down."""
+    """Two grouped products of somebody else's between the same calls of the library as ours."""
 
     def __init__(self, model):
         self.experts = model.experts
         self.activated = torch.compile(activated)
 
     def __call__(self, weights, batch):
-        groups, row_token, token_row, row_weight = OPS.moe_permute(batch.ids, batch.weights, self.experts)
+        groups, row_token, token_row, _ = OPS.moe_permute(batch.ids, None, self.experts)
         gate_up = self.product(OPS.moe_gather(batch.x, row_token), weights[0], groups)
-        return OPS.moe_combine(self.product(self.activated(gate_up, row_weight), weights[1], groups), token_row)
+        y = self.product(self.activated(gate_up), weights[1], groups)
+        return OPS.moe_combine(y, token_row, topk_weights=batch.weights)
 
 
 class InBf16:

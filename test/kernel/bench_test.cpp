@@ -312,7 +312,9 @@ TEST_CASE("bench: a layer of experts is verified, and what is wrong with any of 
              contains("quantize: "));
   CHECK_THAT(says(text, [](bench::Calls& calls) { calls.quantize.x_rows = 39; }), contains("quantize: "));
   CHECK_THAT(says(text, [](bench::Calls& calls) { calls.up.alpha_stride = 0; }), contains("gate and up: "));
-  CHECK_THAT(says(text, [](bench::Calls& calls) { calls.down.c_row_scale = nullptr; }), contains("down: "));
+  CHECK_THAT(says(text, [](bench::Calls& calls) { calls.down.alpha_stride = 0; }), contains("down: "));
+  CHECK_THAT(says(text, [](bench::Calls& calls) { calls.combine.topk_weights = nullptr; }),
+             contains("combine: "));
   CHECK_THAT(says(text, [](bench::Calls& calls) { calls.combine.tokens = 39; }), contains("combine: "));
   CHECK_THAT(says(text,
                   [](bench::Calls& calls) {
