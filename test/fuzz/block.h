@@ -34,6 +34,15 @@ class Claimed {
   std::vector<uint8_t> was_, now_;
 };
 
+// Returns the structure as the library reads it: that of an older program is shorter, and what it lacks has
+// these defaults.
+template <class Structure>
+Structure whole(const Structure* claimed, Structure defaults) {
+  std::memcpy(&defaults, claimed,
+              std::clamp<size_t>(claimed->struct_size, sizeof claimed->struct_size, sizeof defaults));
+  return defaults;
+}
+
 // Bytes for a tensor. An address that is aligned to 16 bytes is moved by `shift`.
 class Buffer {
  public:

@@ -42,7 +42,9 @@ void convert(const Args* args, bool bad_stream, Call call) {
     return;
   }
   if (!answer.good()) {
-    require_named(answer, fields_of(Args{}), args, nullptr);
+    // What releases have appended is 0 by default.
+    const Args all = args ? whole(args, Args{}) : Args{};
+    require_named(answer, fields_of(all), args ? &all : nullptr, nullptr);
     require(work.none(), "a refused call runs something: \"%s\"", answer.text.c_str());
     require_same(answer, answer_of(call(args, stream)), "the same call again");
     return;

@@ -17,12 +17,10 @@ using Claim = Claimed<dualgemm_args_t>;
 
 constexpr int32_t kUntouched = -77;
 
-// Returns the structure as the library reads it: that of an older program is shorter.
 static dualgemm_args_t whole(const dualgemm_args_t* args) {
-  dualgemm_args_t all;
-  dualgemm_args_init(&all);
-  std::memcpy(&all, args, std::clamp<size_t>(args->struct_size, sizeof args->struct_size, sizeof all));
-  return all;
+  dualgemm_args_t defaults;
+  dualgemm_args_init(&defaults);
+  return whole(args, defaults);
 }
 
 // A refusal of these arguments, which may be NULL, names one of them.
