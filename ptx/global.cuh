@@ -1,4 +1,4 @@
-// global.cuh -- wide stores to global memory that leave L1 alone, and a reduction (PTX ISA 9.0).
+// global.cuh -- wide accesses to global memory that leave L1 alone, and atomics (PTX ISA 9.0).
 #pragma once
 
 #include "ptx/common.cuh"
@@ -30,6 +30,39 @@ DUALGEMM_DEVICE void st_global_v2_b32(void* address, const uint32_t* values) {
   asm volatile("st.global.L1::no_allocate.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(address)),
                "r"(values[0]), "r"(values[1])
                : "memory");
+}
+
+// ld.global.L1::no_allocate.v4.b32 {values[0], ..., values[3]}, [address];      9.7.9.8
+// `address` is a multiple of 16. It may be written by others before, so it is never read through the
+// incoherent path.
+DUALGEMM_DEVICE void ld_global_v4_b32(uint32_t (&values)[4], const void* address) {
+  asm volatile("ld.global.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(values[0]), "=r"(values[1]), "=r"(values[2]), "=r"(values[3])
+               : "l"(__cvta_generic_to_global(address))
+               : "memory");
+}
+
+// ld.acquire.gpu.global.u32 value, [address];      9.7.9.8
+// What happened before the releases whose result it reads comes before what this thread does next.
+DUALGEMM_DEVICE uint32_t ld_acquire_gpu_global_u32(const void* address) {
+  uint32_t value;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+               : "=r"(value)
+               : "l"(__cvta_generic_to_global(address))
+               : "memory");
+  return value;
+}
+
+// atom.acq_rel.gpu.global.add.u32 old, [address], value;      9.7.13.5
+// What came before it, of this thread or of threads that it has met, comes before what follows a later atomic
+// or acquiring load of the same address.
+DUALGEMM_DEVICE uint32_t atom_acq_rel_gpu_global_add_u32(void* address, uint32_t value) {
+  uint32_t old;
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
+               : "=r"(old)
+               : "l"(__cvta_generic_to_global(address)), "r"(value)
+               : "memory");
+  return old;
 }
 
 // red.relaxed.gpu.global.max.s32 [address], value;      9.7.13.6

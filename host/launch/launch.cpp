@@ -96,6 +96,12 @@ dualgemm_status_t make_params(const Problem& problem, const Instance& instance, 
   params->static_weights =
       (args.flags & DUALGEMM_FLAG_PDL) == 0 || (args.flags & DUALGEMM_FLAG_STATIC_WEIGHTS) != 0;
   params->general = general_params(problem);
+  if (instance.plan.tile.stream_k) {
+    const StreamSpace space = stream_space(problem, instance.plan);
+    auto* const workspace = static_cast<uint8_t*>(args.workspace);
+    params->part_sums = reinterpret_cast<float*>(workspace + space.sums_begin);
+    params->parts_there = reinterpret_cast<uint32_t*>(workspace + space.counts_begin);
+  }
   return DUALGEMM_STATUS_SUCCESS;
 }
 

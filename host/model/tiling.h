@@ -64,6 +64,9 @@ int32_t clusters_at_once(const Machine& machine, Arch arch, int32_t size, int32_
 // Does the same for a plan.
 int32_t clusters_at_once(const Machine& machine, const Plan& plan);
 
+// Returns the most CTAs that a launch with stream-K has, on any machine.
+int64_t most_stream_ctas(int64_t tiles);
+
 // Counts the clusters of a launch. Without split-K there are no more than run at once, since each computes
 // several tiles.
 int64_t grid_clusters(const Plan& plan, int64_t tiles, const Machine& machine);

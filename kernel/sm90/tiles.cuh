@@ -12,6 +12,10 @@ constexpr Options grouped(Options o) {
   o.grouped = true;
   return o;
 }
+constexpr Options stream_k(Options o) {
+  o.stream_k = true;
+  return o;
+}
 template <CType kType>
 constexpr Options of_type(Options o) {
   o.a_type = kType;
@@ -79,6 +83,7 @@ inline constexpr Options kM128N64{
 inline constexpr Options kM128N64g = grouped(kM128N64);
 inline constexpr Options kM128N64x{
     .tile_m = 128, .tile_n = 64, .stages = 4, .panel_stages = 8, .prepare_warps = 0};
+inline constexpr Options kM128N64skx = stream_k(kM128N64x);
 inline constexpr Options kM128N64s2x{
     .tile_m = 128, .tile_n = 64, .split_k = 2, .stages = 3, .panel_stages = 10, .prepare_warps = 0};
 inline constexpr Options kM128N64xg{
