@@ -52,12 +52,6 @@ struct TilePlan {
   bool operator==(const TilePlan&) const = default;
 };
 
-// A launch with stream-K has at most this many CTAs, since its workspace has room for the parts of as many,
-// and not more than so many for each tile, which they would take long to add up.
-inline constexpr int32_t kMostStreamCtas = 132, kMostStreamParts = 4;
-// Of the tiles that they share a CTA has a part of two at most, beside whole ones.
-inline constexpr int32_t kPartsOfCta = 2;
-
 // The ring of operands in shared memory. A stage holds one k-tile: a box of A, unless A comes in 16 bits, and
 // one or two boxes of B1 and B2.
 struct OperandPlan {

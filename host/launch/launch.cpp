@@ -68,6 +68,19 @@ dualgemm_status_t fill_with_zeros(const Tensor& t, cudaStream_t stream) {
   return DUALGEMM_STATUS_SUCCESS;
 }
 
+// Adds what CTAs with stream-K have to know of each other.
+void add_teams(const Problem& problem, const Plan& plan, int64_t ctas, Params* params) {
+  if (!plan.tile.stream_k) return;
+  const Teams teams = teams_for(static_cast<uint32_t>(tile_bound(problem, plan.tile)),
+                                static_cast<uint32_t>(params->k_tiles), static_cast<uint32_t>(ctas));
+  const StreamSpace space = stream_space(problem, plan);
+  auto* const workspace = static_cast<uint8_t*>(problem.args.workspace);
+  params->team_members = teams.members;
+  params->teams = teams.count;
+  params->parts_there = reinterpret_cast<uint32_t*>(workspace + space.counts_begin);
+  params->part_sums = reinterpret_cast<float*>(workspace + space.sums_begin);
+}
+
 }  // namespace
 
 dualgemm_status_t make_params(const Problem& problem, const Instance& instance, Params* params) {
@@ -96,12 +109,6 @@ dualgemm_status_t make_params(const Problem& problem, const Instance& instance, 
   params->static_weights =
       (args.flags & DUALGEMM_FLAG_PDL) == 0 || (args.flags & DUALGEMM_FLAG_STATIC_WEIGHTS) != 0;
   params->general = general_params(problem);
-  if (instance.plan.tile.stream_k) {
-    const StreamSpace space = stream_space(problem, instance.plan);
-    auto* const workspace = static_cast<uint8_t*>(args.workspace);
-    params->part_sums = reinterpret_cast<float*>(workspace + space.sums_begin);
-    params->parts_there = reinterpret_cast<uint32_t*>(workspace + space.counts_begin);
-  }
   return DUALGEMM_STATUS_SUCCESS;
 }
 
@@ -133,8 +140,10 @@ dualgemm_status_t launch_instance(const Problem& problem, const Instance& instan
   Params params;
   if (auto status = make_params(problem, instance, &params)) return status;
   if (auto status = prepare_a(problem, instance.plan, machine, stream)) return status;
+  const int64_t ctas = grid_size(problem, instance.plan, machine);
+  add_teams(problem, instance.plan, ctas, &params);
   LaunchConfig launch;
-  make_launch_config(problem, instance, grid_size(problem, instance.plan, machine), stream, &launch);
+  make_launch_config(problem, instance, ctas, stream, &launch);
   void* arguments[] = {&params};
   const cudaError_t error =
       cudaLaunchKernelExC(&launch.config, reinterpret_cast<const void*>(instance.kernel), arguments);

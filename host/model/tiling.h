@@ -7,6 +7,7 @@
 
 #include "host/common/problem.h"
 #include "kernel/plan.h"
+#include "kernel/stream_k.h"
 
 namespace dualgemm {
 

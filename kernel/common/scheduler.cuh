@@ -16,13 +16,12 @@ struct KRange {
   DUALGEMM_HOST_DEVICE constexpr bool empty() const { return first == end; }
 };
 
-// With stream-K (stream_k.cuh): what a CTA computes of a tile. Parts are numbered in the order of K, and
-// those of one tile belong to neighbouring CTAs.
+// With stream-K (stream_k.cuh): what a CTA computes of a tile. Parts are numbered in the order of K.
 struct TilePart {
   KRange k;
-  int32_t index, count;  // this part, and how many the tile has
-  int32_t first_cta;     // which has part 0
-  int32_t shared;        // the number of the tile among those that are shared
+  int32_t index, count;         // this part, and how many the tile has
+  int32_t first_cta, cta_step;  // the CTA of part 0, and from each to that of the next
+  int32_t shared;               // the number of the tile among those that are shared
 };
 
 struct Tile {

@@ -58,7 +58,8 @@ class StreamParts {
   }
   // Returns where this thread's first four sums of a part are; four threads' worth further are the next.
   DUALGEMM_DEVICE float* place(const TilePart& part, int index) const {
-    const int slot = kPartsOfCta * (part.first_cta + index) + (index == 0 ? 1 : 0);
+    const int cta = part.first_cta + index * part.cta_step;
+    const int slot = static_cast<int>(kPartsOfCta) * cta + (index == 0 ? 1 : 0);
     return p_.part_sums + (int64_t{slot} * kCount * kThreads + 4 * thread_);
   }
   DUALGEMM_DEVICE void leave(const float (&d)[kCount], const TilePart& part) const {

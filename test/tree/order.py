@@ -31,7 +31,7 @@ KERNEL = [
     ['architecture.h', 'params.h', 'epilogue/kinds.h'],
     ['plan.h'],
     ['convert/params.h'],
-    ['boxes.h', 'convert/moe_params.h', 'instance.h', 'instance_name.h'],
+    ['boxes.h', 'stream_k.h', 'convert/moe_params.h', 'instance.h', 'instance_name.h'],
     ['instances.*'],
     ['common/*'],
     ['epilogue/*'],

@@ -358,7 +358,8 @@ TEST_CASE("every plain instance of one product is chosen for something", "[host]
       for_each_shape([&](Shape shape) {
         shape.activation = kNone;
         for (const bool room : {false, true})
-          seen.insert(select_instance(kind, shape, machine_for(kind.arch), {.prepared_a = room}));
+          seen.insert(
+              select_instance(kind, shape, machine_for(kind.arch), {.prepared_a = room, .stream_k = room}));
       });
       for (const bool grouped : {false, true})
         for (const auto& [instance, index] : instances_of(kind, grouped)) {

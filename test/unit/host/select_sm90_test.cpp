@@ -37,7 +37,7 @@ static void for_each_shape(const LookAt& look_at) {
     }
 }
 
-constexpr Allowed kRoom{.prepared_a = true};
+constexpr Allowed kRoom{.prepared_a = true, .stream_k = true};
 
 static const Instance& chosen(const Shape& shape, InstanceKind kind = kPlain, Allowed allowed = {}) {
   const int32_t index = select_instance(kind, shape, kH100, allowed);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -32,10 +31,11 @@ struct Launch {
   uint32_t ctas;
 
   uint32_t tiles() const { return static_cast<uint32_t>(grid.m_tiles * grid.n_tiles * grid.problems); }
+  Teams teams() const { return teams_for(tiles(), static_cast<uint32_t>(k_tiles), ctas); }
   int32_t rows() const { return grid.m_tiles * 128 - 5; }
   // It stops past the number of tiles there are, so a scheduler that never ends fails.
   std::vector<Tile> of_cta(uint32_t cta) const {
-    StreamScheduler<Traits> scheduler(grid, rows(), k_tiles, cta, ctas);
+    StreamScheduler<Traits> scheduler(grid, rows(), k_tiles, teams(), cta, ctas);
     std::vector<Tile> out;
     for (Tile tile; out.size() <= tiles() && scheduler.next(tile);) out.push_back(tile);
     return out;
@@ -49,7 +49,7 @@ std::vector<Launch> launches() {
        {TileGrid{1, 1, 1}, {1, 5, 1}, {2, 3, 1}, {4, 40, 1}, {3, 11, 4}, {17, 9, 2}, {1, 40, 1}, {5, 53, 1}})
     for (const int32_t k_tiles : {1, 2, 3, 7, 32, 101})
       for (const uint32_t ctas : {1u, 2u, 7u, 78u, 131u, 132u})
-        if (ctas <= kMostStreamParts * static_cast<uint32_t>(grid.m_tiles * grid.n_tiles * grid.problems))
+        if (ctas <= kMostMembers * static_cast<uint32_t>(grid.m_tiles * grid.n_tiles * grid.problems))
           out.push_back({grid, k_tiles, ctas});
   return out;
 }
@@ -77,19 +77,40 @@ TEST_CASE("stream-K computes every k-tile of every tile once", "[scheduler][stre
   }
 }
 
-TEST_CASE("stream-K gives every CTA as much to do, but for one k-tile", "[scheduler][stream_k]") {
+// The work of whole tiles alone is rounds of all k-tiles of a tile.
+TEST_CASE("stream-K ends sooner than whole tiles, or shares none", "[scheduler][stream_k]") {
+  int32_t sooner = 0;
   for (const Launch& launch : launches()) {
     INFO(launch.tiles() << " tiles of " << launch.k_tiles << " k-tiles, " << launch.ctas << " CTAs");
-    std::vector<int32_t> work;
+    int32_t most = 0;
+    bool shared = false;
     for (uint32_t cta = 0; cta < launch.ctas; ++cta) {
-      const std::vector<Tile> tiles = launch.of_cta(cta);
-      work.push_back(std::accumulate(tiles.begin(), tiles.end(), 0, [](int32_t sum, const Tile& tile) {
-        return sum + tile.part.k.end - tile.part.k.first;
-      }));
+      int32_t work = 0;
+      for (const Tile& tile : launch.of_cta(cta)) {
+        work += tile.part.k.end - tile.part.k.first;
+        shared = shared || tile.part.count > 1;
+      }
+      most = std::max(most, work);
     }
-    const auto [least, most] = std::minmax_element(work.begin(), work.end());
-    CHECK(*most - *least <= 1);
+    const uint32_t rounds = (launch.tiles() + launch.ctas - 1) / launch.ctas;
+    const int32_t whole = static_cast<int32_t>(rounds) * launch.k_tiles;
+    CHECK(shared == (launch.teams().members > 1));
+    if (shared) CHECK(most + static_cast<int32_t>(kKTilesOfExchange) < whole);
+    else CHECK(most == whole);
+    sooner += shared ? 1 : 0;
   }
+  CHECK(sooner > 30);
+}
+
+// 5120 columns with 128, 256, 512 and 1024 rows on an H100 are 40 to 320 tiles.
+TEST_CASE("teams of stream-K are as large as the tiles that are left need", "[scheduler][stream_k]") {
+  CHECK((teams_for(40, 32, 132) == Teams{3, 44}));
+  CHECK((teams_for(80, 32, 132) == Teams{3, 44}));
+  CHECK((teams_for(160, 32, 132) == Teams{4, 33}));
+  CHECK((teams_for(320, 32, 132) == Teams{2, 66}));
+  CHECK((teams_for(132, 32, 132) == Teams{1, 132}));
+  CHECK((teams_for(131, 32, 132) == Teams{1, 132}));
+  CHECK((teams_for(40, 2, 132) == Teams{1, 132}));
 }
 
 TEST_CASE("stream-K: the parts of a tile agree on who has which", "[scheduler][stream_k]") {
@@ -107,11 +128,11 @@ TEST_CASE("stream-K: the parts of a tile agree on who has which", "[scheduler][s
         beginnings += part.index == 0 ? 1 : 0;
         CHECK((part.index == 0) == (part.k.first == 0));
         // A counter belongs to one tile, and there is room for it.
-        CHECK(part.shared < static_cast<int32_t>(kPartsOfCta * launch.ctas));
+        CHECK(part.shared < static_cast<int32_t>(launch.ctas));
         CHECK(shared.emplace(part.shared, place_of(tile)).first->second == place_of(tile));
       }
       // The two places of a CTA: for the beginning of a tile and for what goes on.
-      CHECK(unfinished <= kPartsOfCta);
+      CHECK(unfinished <= static_cast<int32_t>(kPartsOfCta));
       CHECK(beginnings <= 1);
       CHECK(unfinished - beginnings <= 1);
     }
@@ -122,7 +143,7 @@ TEST_CASE("stream-K: the parts of a tile agree on who has which", "[scheduler][s
         const auto& [cta, part] = of_tile[i];
         CHECK(part.index == static_cast<int32_t>(i));
         CHECK(part.count == of_tile.front().second.count);
-        if (part.count > 1) CHECK(static_cast<uint32_t>(part.first_cta + part.index) == cta);
+        if (part.count > 1) CHECK(static_cast<uint32_t>(part.first_cta + part.index * part.cta_step) == cta);
         CHECK(part.k.first == std::exchange(k, part.k.end));
       }
     }
