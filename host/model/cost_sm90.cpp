@@ -46,12 +46,6 @@ struct Sm90 : Work {
   double finish_us() const {
     return us(t.turn + busy * (arithmetic_cycles() + store_cycles() + results() * t.finish));
   }
-  // Returns the time in which a team of stream-K exchanges its parts: one leaves its own, behind two round
-  // trips to L2, and reads those of all others. Not measured: the rate is that of copies into an SM.
-  double parts_us(uint32_t members) const {
-    const double bytes = sizeof(float) * p.tile.m * p.tile.n * p.mma.accumulators;
-    return members == 1 ? 0 : us(2 * t.load) + members * bytes / t.fill_per_sm;
-  }
   // Returns the time of a pass over A before the launch.
   double pass_us() const {
     if (!p.prepared_a()) return 0;
@@ -66,16 +60,14 @@ void cost_sm90(const Work& shared, const Machine& machine, Cost* cost) {
   Cost& c = *cost;
   const auto waves = static_cast<double>(c.waves), tiles = static_cast<double>(c.tiles);
   double active = tiles * shared.p.cluster_size() / waves;
-  double turns = waves;  // tiles that a CTA finishes, or leaves its part of
-  const bool stream_k = shared.p.tile.stream_k;
-  Teams teams{1, 1};
-  if (stream_k) {
+  double exchanged = 0;  // k-tiles that take as long as the exchange of the parts of a team
+  if (shared.p.tile.stream_k) {
     const auto ctas = static_cast<uint32_t>(grid_clusters(shared.p, c.tiles, machine));
     const auto all = static_cast<uint32_t>(c.tiles), of_tile = static_cast<uint32_t>(c.k_tiles);
-    teams = teams_for(all, of_tile, ctas);
-    active = std::min(ctas, all >= ctas ? ctas : all * teams.members);
-    turns = all / ctas + (all % ctas == 0 ? 0 : std::ceil(all % ctas / static_cast<double>(teams.count)));
+    const Teams teams = teams_for(all, of_tile, ctas);
     c.k_tiles = (all / ctas * of_tile + longest_span(teams, all % ctas, of_tile)) / waves;
+    exchanged = teams.members > 1 ? kKTilesOfExchange : 0;
+    active = tiles * of_tile / (waves * c.k_tiles);  // in the mean
   }
   const int32_t most = machine.limited ? 1 : shared.p.ctas_per_sm;
   const auto in_one_wave = static_cast<int32_t>(std::ceil(active / machine.sms));
@@ -91,11 +83,10 @@ void cost_sm90(const Work& shared, const Machine& machine, Cost* cost) {
       std::pow(c.tensor_us, kDegree) + std::pow(c.dram_us, kDegree) + std::pow(supply, kDegree), 1 / kDegree);
   c.fixed_us = work.t.fixed + work.pass_us();
   c.start_us = work.t.latency + work.us(work.t.wake + (work.p.tile.grouped ? work.t.load : 0));
-  c.exchange_us = stream_k ? work.parts_us(teams.members)
-                           : work.exchange_us() + (work.p.tile.split_k > 1 ? work.t.meet : 0);
+  c.exchange_us = work.exchange_us() + (work.p.tile.split_k > 1 ? work.t.meet : 0) + exchanged * k_tile;
   // With split-K the CTAs of a wave begin anew.
   const double between = c.exposed_us + (work.p.tile.split_k > 1 ? (c.start_us + c.exchange_us) / most : 0);
-  c.tiles_us = waves * c.k_tiles * k_tile + (turns - 1) * between;
+  c.tiles_us = waves * c.k_tiles * k_tile + (waves - 1) * between;
   c.total_us = c.fixed_us + c.start_us + c.tiles_us + c.epilogue_us + c.exchange_us;
 }
 

@@ -2,6 +2,7 @@
 // on every number of CTAs, the same bits whoever comes last, and nothing found by the checkers of the
 // simulator.
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernel/extras.h"
@@ -32,10 +33,14 @@ LaunchOptions unshared(const NamedInstance& instance) {
 struct Case {
   int32_t m_tiles, n_tiles, k_tiles, problems, max_sms;
 };
-// One tile in four parts; parts of one k-tile; tiles with two and three parts; one for each CTA and shared
-// ones; two whole ones for each CTA first; as many tiles as CTAs.
-constexpr Case kCases[] = {{1, 1, 9, 1, 0}, {1, 2, 2, 1, 0}, {2, 2, 5, 1, 3},
-                           {1, 3, 4, 3, 7}, {2, 4, 2, 1, 3}, {2, 2, 3, 1, 4}};
+// One tile for four members; two tiles for three, of which one has a part of both; a whole tile for each
+// CTA, then one for three; teams of three, a CTA in none, and a batch; as many tiles as CTAs.
+constexpr Case kCases[] = {
+    {1, 1, 9, 1, 0}, {1, 2, 10, 1, 3}, {2, 2, 5, 1, 3}, {1, 3, 5, 3, 7}, {2, 2, 3, 1, 4}};
+
+// Some make any member the last to come.
+constexpr std::pair<const char*, uint64_t> kModes[] = {
+    {"default", 0}, {"random", 1}, {"starve-cta", 1}, {"starve-cta", 2}, {"starve-cta", 3}, {"reverse", 1}};
 
 ProblemSet problems_of(const NamedInstance& instance, const Case& x, uint64_t seed) {
   const int32_t step = instance.dtype == DUALGEMM_DTYPE_NVFP4 ? 16 : 8;
@@ -57,16 +62,21 @@ TEST_CASE("stream-K: nothing is found on any number of CTAs", "[.h100][stream_k]
         options.max_sms = kCases[i].max_sms;
         options.flags |=
             i % 2 == 0 ? 0 : DUALGEMM_FLAG_PDL;  // twice in the same workspace, each behind a pass
-        Judged judged(i % 3 == 0 ? "default" : i % 3 == 1 ? "random" : "starve-cta", i);
-        check_launch(set, options);
-        CHECK(judged.findings_and_certificate() == "");
+        for (const auto& [mode, seed] : kModes) {
+          INFO(mode << " " << seed);
+          Judged judged(mode, seed);
+          check_launch(set, options);
+          CHECK(judged.findings_and_certificate() == "");
+        }
       }
     }
 }
 
 TEST_CASE("stream-K: the bits do not depend on who comes last", "[.h100][stream_k][schedule]") {
-  for (const NamedInstance& instance : in_turn(stream_instances())) DYNAMIC_SECTION(instance.name) {
-      for (const Case& x : {kCases[0], kCases[3]}) {
+  for (const NamedInstance& instance : stream_instances()) {
+    if (instance.dtype != DUALGEMM_DTYPE_FP32) continue;  // others round most differences away
+    DYNAMIC_SECTION(instance.name) {
+      for (const Case& x : {kCases[0], kCases[1]}) {
         ProblemSet set = problems_of(instance, x, 80);
         SetOptions options = use_all_of(instance, set);
         options.max_sms = x.max_sms;
@@ -85,6 +95,7 @@ TEST_CASE("stream-K: the bits do not depend on who comes last", "[.h100][stream_
           }
       }
     }
+  }
 }
 
 TEST_CASE("stream-K: without a tile that is shared the bits are those of the same tile",
