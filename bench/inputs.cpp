@@ -152,7 +152,7 @@ size_t workspace_bytes(const Shape& shape, const Epilogue& epilogue) {
   check(dualgemm::validate(&args, &problem), "validate");
   size_t bytes = 0;
   for (const dualgemm::Instance& instance : dualgemm::instances(dualgemm::Arch::kSm90))
-    if (instance.plan.tile.grouped == problem.grouped())
+    if (instance.plan.tile.grouped == problem.grouped() && instance.plan.mma.products == problem.products)
       bytes = std::max(bytes, dualgemm::workspace_bytes(problem, instance.plan));
   return bytes;
 }

@@ -48,4 +48,24 @@ DUALGEMM_HOST_DEVICE constexpr Teams teams_for(uint32_t tiles, uint32_t k_tiles,
   return best;
 }
 
+// All that CTAs have to know of it. Nothing is divided on the device: what a division gives differs from lane
+// to lane for all that ptxas knows, and it would keep the state of the rings in registers of each lane.
+struct Shares {
+  uint32_t rounds;  // whole tiles of each CTA
+  Teams teams;
+  uint32_t full_teams;  // the first ones have a tile more than the others
+  // Where the span of each member begins in its team's k-tiles, and ends: of a full team, of another.
+  uint32_t begin[2][kMostMembers + 1];
+};
+
+DUALGEMM_HOST_DEVICE constexpr Shares shares_for(uint32_t tiles, uint32_t k_tiles, uint32_t ctas) {
+  Shares out{tiles / ctas, teams_for(tiles, k_tiles, ctas), 0, {}};
+  const uint32_t left = tiles % ctas, of_others = left / out.teams.count;
+  out.full_teams = left % out.teams.count;
+  for (uint32_t other = 0; other < 2; ++other)
+    for (uint32_t member = 0; member <= out.teams.members; ++member)
+      out.begin[other][member] = (of_others + 1 - other) * k_tiles * member / out.teams.members;
+  return out;
+}
+
 }  // namespace dualgemm

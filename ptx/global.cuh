@@ -42,26 +42,40 @@ DUALGEMM_DEVICE void ld_global_v4_b32(uint32_t (&values)[4], const void* address
                : "memory");
 }
 
-// ld.acquire.gpu.global.u32 value, [address];      9.7.9.8
-// What happened before the releases whose result it reads comes before what this thread does next.
-DUALGEMM_DEVICE uint32_t ld_acquire_gpu_global_u32(const void* address) {
+// @predicate ld.acquire.gpu.global.u32 value, [address];      9.7.9.8
+// What happened before the releases whose result it reads comes before what this thread does next. Without
+// the predicate the value is 0, and nothing is read. There is no branch, after which ptxas would not know
+// that the warp is together.
+DUALGEMM_DEVICE uint32_t ld_acquire_gpu_global_u32_if(const void* address, bool predicate) {
   uint32_t value;
-  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
-               : "=r"(value)
-               : "l"(__cvta_generic_to_global(address))
-               : "memory");
+  asm volatile(
+      "{\n\t"
+      ".reg .pred here;\n\t"
+      "setp.ne.u32 here, %2, 0;\n\t"
+      "mov.u32 %0, 0;\n\t"
+      "@here ld.acquire.gpu.global.u32 %0, [%1];\n\t"
+      "}"
+      : "=&r"(value)
+      : "l"(__cvta_generic_to_global(address)), "r"(static_cast<uint32_t>(predicate))
+      : "memory");
   return value;
 }
 
-// atom.acq_rel.gpu.global.add.u32 old, [address], value;      9.7.13.5
+// @predicate atom.acq_rel.gpu.global.add.u32 old, [address], value;      9.7.13.5
 // What came before it, of this thread or of threads that it has met, comes before what follows a later atomic
-// or acquiring load of the same address.
-DUALGEMM_DEVICE uint32_t atom_acq_rel_gpu_global_add_u32(void* address, uint32_t value) {
+// or acquiring load of the same address. Without the predicate `old` is 0, and nothing is added.
+DUALGEMM_DEVICE uint32_t atom_acq_rel_gpu_global_add_u32_if(void* address, uint32_t value, bool predicate) {
   uint32_t old;
-  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
-               : "=r"(old)
-               : "l"(__cvta_generic_to_global(address)), "r"(value)
-               : "memory");
+  asm volatile(
+      "{\n\t"
+      ".reg .pred here;\n\t"
+      "setp.ne.u32 here, %3, 0;\n\t"
+      "mov.u32 %0, 0;\n\t"
+      "@here atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;\n\t"
+      "}"
+      : "=&r"(old)
+      : "l"(__cvta_generic_to_global(address)), "r"(value), "r"(static_cast<uint32_t>(predicate))
+      : "memory");
   return old;
 }
 

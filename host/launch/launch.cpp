@@ -69,14 +69,12 @@ dualgemm_status_t fill_with_zeros(const Tensor& t, cudaStream_t stream) {
 }
 
 // Adds what CTAs with stream-K have to know of each other.
-void add_teams(const Problem& problem, const Plan& plan, int64_t ctas, Params* params) {
+void add_shares(const Problem& problem, const Plan& plan, int64_t ctas, Params* params) {
   if (!plan.tile.stream_k) return;
-  const Teams teams = teams_for(static_cast<uint32_t>(tile_bound(problem, plan.tile)),
-                                static_cast<uint32_t>(params->k_tiles), static_cast<uint32_t>(ctas));
   const StreamSpace space = stream_space(problem, plan);
   auto* const workspace = static_cast<uint8_t*>(problem.args.workspace);
-  params->team_members = teams.members;
-  params->teams = teams.count;
+  params->shares = shares_for(static_cast<uint32_t>(tile_bound(problem, plan.tile)),
+                              static_cast<uint32_t>(params->k_tiles), static_cast<uint32_t>(ctas));
   params->parts_there = reinterpret_cast<uint32_t*>(workspace + space.counts_begin);
   params->part_sums = reinterpret_cast<float*>(workspace + space.sums_begin);
 }
@@ -141,7 +139,7 @@ dualgemm_status_t launch_instance(const Problem& problem, const Instance& instan
   if (auto status = make_params(problem, instance, &params)) return status;
   if (auto status = prepare_a(problem, instance.plan, machine, stream)) return status;
   const int64_t ctas = grid_size(problem, instance.plan, machine);
-  add_teams(problem, instance.plan, ctas, &params);
+  add_shares(problem, instance.plan, ctas, &params);
   LaunchConfig launch;
   make_launch_config(problem, instance, ctas, stream, &launch);
   void* arguments[] = {&params};

@@ -85,8 +85,8 @@ DUALGEMM_DEVICE auto scheduler_of(const Rows& p, const Groups& groups) {
   if constexpr (Traits::kPlan.tile.grouped)
     return GroupedScheduler<Traits>(groups, p.n_tiles, p.group_offsets != 0, first, stride);
   else if constexpr (Traits::kPlan.tile.stream_k)
-    return StreamScheduler<Traits>({p.m_tiles, p.n_tiles, p.problems}, p.m, p.k_tiles,
-                                   Teams{p.team_members, p.teams}, first, stride);
+    return StreamScheduler<Traits>({p.m_tiles, p.n_tiles, p.problems}, p.m, p.k_tiles, p.shares, first,
+                                   stride);
   else return DenseScheduler<Traits>({p.m_tiles, p.n_tiles, p.problems}, p.m, first, stride);
 }
 

@@ -103,9 +103,9 @@ DUALGEMM_DEVICE void multiply_role(const Params& p, SharedStorage<Traits>& smem,
     multiplier.multiply(sums.of_loop[0], tile, loop);
     if constexpr (kPlan.mma.main_loops() == 2) multiplier.multiply(sums.of_loop[1], tile, loop);
     if constexpr (Reduction<Traits>::kThere) Reducer<Traits>(smem, cta, consumer).reduce(sums);
-    if constexpr (kPlan.tile.stream_k)
-      if (!StreamParts<Traits>(p, consumer).gather(sums, tile.part)) continue;
-    if (consumer.k_group() == 0) finish.finish(sums, tile);
+    bool finishes = consumer.k_group() == 0;
+    if constexpr (kPlan.tile.stream_k) finishes = StreamParts<Traits>(p, consumer).gather(sums, tile.part);
+    if (finishes) finish.finish(sums, tile);
   }
   Traits::Output::complete();
 }

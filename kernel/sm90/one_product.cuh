@@ -53,7 +53,7 @@ inline constexpr Options kOneM32N128 = one_wide(32, 1, 5, 8), kOneM32N128s2 = on
 
 // For up to 64.
 inline constexpr Options kOneM64N128 = one_wide(64, 1, 3, 8), kOneM64N128g = grouped(kOneM64N128),
-                         kOneM64N128x = one_by_panels(64, 1, 6, 10), kOneM64N128skx = stream_k(kOneM64N128x),
+                         kOneM64N128x = one_by_panels(64, 1, 6, 10),
                          kOneM64N128xg = grouped(one_by_panels(64, 1, 5, 8)),
                          kOneM64N128s2x = one_wide(64, 2, 4, 0), kOneM64N64s2x = one_narrow(64, 2, 5, 0),
                          kOneM64N64s4x = one_narrow(64, 4, 5, 0);
@@ -80,7 +80,8 @@ consteval InstanceList one_product_of_sixteen_bits() {
         of_type<kType>(kOneM16N128g), of_type<kType>(kOneM32N128), of_type<kType>(kOneM32N128s2),
         of_type<kType>(kOneM32N64s4), kMore64, of_type<kType>(kOneM64N128g), of_type<kType>(kOneM64N128s2x),
         of_type<kType>(kOneM64N64s4x), of_type<kType>(kOneM128N128), of_type<kType>(kOneM128N128x),
-        of_type<kType>(kOneM128N128s2x), of_type<kType>(kOneM256N128x), of_type<kType>(kOneM256N128xg)>;
+        of_type<kType>(kOneM128N128skx), of_type<kType>(kOneM128N128s2x), of_type<kType>(kOneM256N128x),
+        of_type<kType>(kOneM256N128xg)>;
 }
 
 }  // namespace dualgemm::sm90

@@ -33,28 +33,33 @@ class StreamParts {
       : p_(p), thread_(consumer.thread()) {}
 
   // Returns whether this CTA finishes the tile. Then `sums` are those of all its parts.
-  DUALGEMM_DEVICE bool gather(Sums<Traits>& sums, const TilePart& part) const {
+  DUALGEMM_DEVICE bool gather(Sums<Traits>& sums, TilePart part) const {
+    // One value per warp, as the compiler sees it, too.
+    part.count = __shfl_sync(0xffffffff, part.count, 0);
+    part.index = __shfl_sync(0xffffffff, part.index, 0);
     if (part.count == 1) return true;
     uint32_t* const there = p_.parts_there + part.shared;
     const auto others = static_cast<uint32_t>(part.count - 1);
     const bool first = thread_ == 0;
     float(&d)[kCount] = sums.of_loop[0].d;
     // That thread's acquire comes before what all threads read below, by the barrier.
-    bool last = meet(first && ptx::ld_acquire_gpu_global_u32(there) == others);
+    bool last = meet(ptx::ld_acquire_gpu_global_u32_if(there, first) == others);
     if (!last) {
       leave(d, part);
       // The writes of all threads come before that thread's release.
       ptx::barrier_sync(kMultiplyBarrier, kThreads);
-      last = meet(first && ptx::atom_acq_rel_gpu_global_add_u32(there, 1) == others);
+      last = meet(ptx::atom_acq_rel_gpu_global_add_u32_if(there, 1, first) == others);
     }
     if (last) add(d, part);
     return last;
   }
 
  private:
+  // The answer is broadcast from lane 0, so that the compiler sees one value per warp, and keeps the state
+  // of the rings in uniform registers.
   DUALGEMM_DEVICE static bool meet(bool value) {
-    __syncwarp();  // one lane may have worked alone
-    return ptx::barrier_red_or(kMultiplyBarrier, kThreads, value);
+    const bool any = ptx::barrier_red_or(kMultiplyBarrier, kThreads, value);
+    return __shfl_sync(0xffffffff, static_cast<int>(any), 0) != 0;
   }
   // Returns where this thread's first four sums of a part are; four threads' worth further are the next.
   DUALGEMM_DEVICE float* place(const TilePart& part, int index) const {

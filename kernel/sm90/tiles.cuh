@@ -83,7 +83,6 @@ inline constexpr Options kM128N64{
 inline constexpr Options kM128N64g = grouped(kM128N64);
 inline constexpr Options kM128N64x{
     .tile_m = 128, .tile_n = 64, .stages = 4, .panel_stages = 8, .prepare_warps = 0};
-inline constexpr Options kM128N64skx = stream_k(kM128N64x);
 inline constexpr Options kM128N64s2x{
     .tile_m = 128, .tile_n = 64, .split_k = 2, .stages = 3, .panel_stages = 10, .prepare_warps = 0};
 inline constexpr Options kM128N64xg{

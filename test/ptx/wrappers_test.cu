@@ -448,11 +448,8 @@ extern "C" __global__ void atom_acq_rel_gpu_global_add_u32(uint32_t* count, uint
   const uint32_t mine = 1 + blockIdx.x, values[4] = {mine, 2 * mine, 3 * mine, 4 * mine};
   ptx::st_global_v4_b32(words + 128 * blockIdx.x + 4 * threadIdx.x, values);
   __syncwarp();
-  uint32_t found = 0;
-  if (threadIdx.x == 0) {
-    found = ptx::atom_acq_rel_gpu_global_add_u32(count, 1);
-    out[128 + blockIdx.x] = found;
-  }
+  const uint32_t found = ptx::atom_acq_rel_gpu_global_add_u32_if(count, 1, threadIdx.x == 0);
+  if (threadIdx.x == 0) out[128 + blockIdx.x] = found;
   __syncwarp();
   if (__shfl_sync(0xffffffff, found, 0) != gridDim.x - 1) return;
   uint32_t sums[4] = {};
@@ -470,12 +467,10 @@ extern "C" __global__ void ld_acquire_gpu_global_u32(uint32_t* count, uint32_t* 
   if (blockIdx.x == 0) {
     words[threadIdx.x] = 1000 + threadIdx.x;
     __syncwarp();
-    if (threadIdx.x == 0) ptx::atom_acq_rel_gpu_global_add_u32(count, 1);
+    ptx::atom_acq_rel_gpu_global_add_u32_if(count, 1, threadIdx.x == 0);
     return;
   }
-  if (threadIdx.x == 0)
-    while (ptx::ld_acquire_gpu_global_u32(count) == 0) {
-    }
-  __syncwarp();
+  while (__shfl_sync(0xffffffff, ptx::ld_acquire_gpu_global_u32_if(count, threadIdx.x == 0), 0) == 0) {
+  }
   out[32 * (blockIdx.x - 1) + threadIdx.x] = words[threadIdx.x];
 }

@@ -27,11 +27,11 @@ SIM = [
     ['shim/*', 'command/*'],
 ]
 KERNEL = [
-    ['epilogue/list.h'],
+    ['epilogue/list.h', 'stream_k.h'],
     ['architecture.h', 'params.h', 'epilogue/kinds.h'],
     ['plan.h'],
     ['convert/params.h'],
-    ['boxes.h', 'stream_k.h', 'convert/moe_params.h', 'instance.h', 'instance_name.h'],
+    ['boxes.h', 'convert/moe_params.h', 'instance.h', 'instance_name.h'],
     ['instances.*'],
     ['common/*'],
     ['epilogue/*'],

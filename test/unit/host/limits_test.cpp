@@ -227,9 +227,7 @@ TEST_CASE("a launch has as many CTAs as run at once, or as it has tiles", "[host
         for (int32_t n = 0; n < args.n; n += instance.plan.tile.n) ++tiles;
       tiles *= std::max({1, args.batch, args.groups});
       INFO(instance.name << ": " << tiles << " tiles");
-      // With stream-K up to four share a tile, and an H100 has 132 SMs.
-      const int64_t most = instance.plan.tile.stream_k ? std::min(4 * tiles, int64_t{132}) : tiles;
-      const int64_t clusters = instance.plan.tile.split_k > 1 ? tiles : std::min(most, at_once);
+      const int64_t clusters = instance.plan.tile.split_k > 1 ? tiles : std::min(tiles, at_once);
       CHECK(grid_of(args, instance, device) == clusters * cluster);
     };
     if (instance.plan.tile.grouped) {
@@ -305,30 +303,19 @@ TEST_CASE("under BATCH_INVARIANT the number of rows changes no bit", "[host][lim
   CHECK(alike(selected(offsets, device), selected(masked, device)));
 }
 
-TEST_CASE("BATCH_INVARIANT takes every instance that is asked for, but those with stream-K",
-          "[host][limits]") {
+TEST_CASE("BATCH_INVARIANT takes every instance that is asked for", "[host][limits]") {
   // Its split of K does not look at the number of rows: choice_test.cpp has the bits.
-  int split = 0, refused = 0;
+  int split = 0;
   for (const int32_t id : dualgemm_test::launched_ids()) {
     const Instance& instance = dualgemm::instance(id - 1);
     const dualgemm_device_t device = device_for(instance);
     dualgemm_args_t args = forced(id, instance.plan.tile.grouped ? offsets_args() : valid_args());
     args.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
     INFO(instance.name);
-    if (instance.plan.tile.stream_k) {
-      CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_NOT_SUPPORTED);
-      CHECK(
-          std::string(dualgemm_last_error()) ==
-          "instance_id=" + std::to_string(id) + ": " + instance.name +
-              " has stream-K, whose order of additions depends on M, and not for flags=0x4 (BATCH_INVARIANT)");
-      ++refused;
-      continue;
-    }
     CHECK(selected_id(args, device) == id);
     split += instance.plan.tile.split_k > 1;
   }
   CHECK(split > 0);
-  CHECK(refused > 0);
 }
 
 TEST_CASE("groups get an instance made for them, from what is known of their rows",

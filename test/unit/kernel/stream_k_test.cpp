@@ -35,7 +35,8 @@ struct Launch {
   int32_t rows() const { return grid.m_tiles * 128 - 5; }
   // It stops past the number of tiles there are, so a scheduler that never ends fails.
   std::vector<Tile> of_cta(uint32_t cta) const {
-    StreamScheduler<Traits> scheduler(grid, rows(), k_tiles, teams(), cta, ctas);
+    const Shares shares = shares_for(tiles(), static_cast<uint32_t>(k_tiles), ctas);
+    StreamScheduler<Traits> scheduler(grid, rows(), k_tiles, shares, cta, ctas);
     std::vector<Tile> out;
     for (Tile tile; out.size() <= tiles() && scheduler.next(tile);) out.push_back(tile);
     return out;
