@@ -243,9 +243,6 @@ Shape smoke_shape(const NamedInstance& instance) {
   if (info.split_k > 1)
     return {info.tile_m - std::min(8, info.tile_m / 4), info.tile_n - eight,
             info.split_k * (2 * depth + more) * info.tile_k - 144};
-  // With stream-K three CTAs share two tiles: one has a part of both.
-  if (info.stream_k != 0)
-    return {info.tile_m - 8, 2 * info.tile_n - eight, (2 * depth + 3) * info.tile_k - 144};
   // With groups there are four tiles, in two of the groups one each.
   if (info.grouped) return {info.tile_m + 20, info.tile_n - eight, (depth - 2) * info.tile_k + 112};
   // A pair is twice the work, so it gets two tiles of nearly twice as many k-tiles as the rings hold, or with
@@ -285,7 +282,7 @@ Bench::Bench(const std::string& name, Part part, const Shape* shape) {
   dualgemm_test::SetOptions options = dualgemm_test::use_all_of(instance, set_);
   for (const dualgemm_test::Problem& problem : set_.problems)
     expected_.push_back(dualgemm_test::expected(problem, options, dualgemm_test::parts_of(instance.info)));
-  options.max_sms = instance.info.stream_k != 0 ? 3 : subject_.plan().cluster_size();
+  options.max_sms = subject_.plan().cluster_size();
   options.flags = DUALGEMM_FLAG_PDL;
   options.alphas_on_device = true;
   // Rows of fp32 would all start at full sectors otherwise.

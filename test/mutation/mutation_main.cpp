@@ -83,7 +83,6 @@ constexpr Campaigned kCampaign[] = {
     {"sm90m16n128k256g_one_fp16", true, Breadth::kSynchronisation},
     {"sm90m64n64k256s2x_one_fp16", true, Breadth::kSynchronisation},
     {"sm90m128n128k256x_one_fp16", true, Breadth::kSynchronisation},
-    {"sm90m128n128k256skx_one_fp16", false, Breadth::kSynchronisation},  // the parts of stream-K
     {"sm90m32n64k256s4_one_fp16", false, Breadth::kSynchronisation},
     {"sm90m16n64k256s2_one_general_bf16", false, Breadth::kSynchronisation},  // an addend
     {"sm90m64n128k256_one_general_bf16", false, Breadth::kSynchronisation},   // two groups of columns
