@@ -472,5 +472,6 @@ extern "C" __global__ void ld_acquire_gpu_global_u32(uint32_t* count, uint32_t* 
   }
   while (__shfl_sync(0xffffffff, ptx::ld_acquire_gpu_global_u32_if(count, threadIdx.x == 0), 0) == 0) {
   }
+  __syncwarp();  // what the lane that loads has acquired, the others have, too
   out[32 * (blockIdx.x - 1) + threadIdx.x] = words[threadIdx.x];
 }
