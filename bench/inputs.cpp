@@ -150,7 +150,11 @@ size_t workspace_bytes(const Shape& shape, const Epilogue& epilogue) {
   const dualgemm_args_t args = described_args(shape, epilogue);
   dualgemm::Problem problem;
   check(dualgemm::validate(&args, &problem), "validate");
-  return dualgemm::prepared_a_bytes(problem);
+  size_t bytes = 0;
+  for (const dualgemm::Instance& instance : dualgemm::instances(dualgemm::Arch::kSm90))
+    if (instance.plan.tile.grouped == problem.grouped() && instance.plan.mma.products == problem.products)
+      bytes = std::max(bytes, dualgemm::workspace_bytes(problem, instance.plan));
+  return bytes;
 }
 
 InputSet::InputSet(const Shape& s, const Epilogue& epilogue, const DeviceArray<uint8_t>& workspace,

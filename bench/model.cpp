@@ -125,7 +125,7 @@ std::string choices_table(const dualgemm::Machine& machine) {
       const Instance& i = dualgemm::instance(index);
       Cost cost;
       cost_of(i, shape, machine, &cost);
-      const int64_t k_tiles = cost.waves * cost.k_tiles;
+      const int64_t k_tiles = cost.waves * static_cast<int64_t>(cost.k_tiles);
       const dualgemm::TilePlan& tile = i.plan.tile;
       const int64_t flops = 4 * int64_t{tile.m} * tile.n * tile.k / i.plan.mma.cta_group;
       const Instance* other = best_public(shape, machine);

@@ -52,7 +52,7 @@ json budget_json(const Budget& b) {
 // waits.
 json modelled_json(const Modelled& m) {
   const dualgemm::Cost& c = m.cost;
-  const double tensor = static_cast<double>(c.waves * c.k_tiles) * c.tensor_us;
+  const double tensor = static_cast<double>(c.waves) * c.k_tiles * c.tensor_us;
   return {{"us", m.us()},
           {"low_us", m.low_us},
           {"high_us", m.high_us},

@@ -30,6 +30,7 @@ constexpr InstanceName name_of_plan(const Plan& plan) {
   name.add(limits_of(plan.arch).name_prefix);
   name.add("m").add(plan.tile.m).add("n").add(plan.tile.n).add("k").add(plan.tile.k);
   if (plan.tile.split_k > 1) name.add("s").add(plan.tile.split_k);
+  if (plan.tile.stream_k) name.add("sk");
   if (plan.tmem.overlapped()) name.add("o");
   if (plan.prepared_a()) name.add("x");
   if (plan.tile.grouped) name.add("g");

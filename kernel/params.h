@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "kernel/stream_k.h"
+
 namespace dualgemm {
 
 // A matrix [problems][rows][n] that the kernel writes, in elements: `pitch` from row to row, `stride` from
@@ -77,6 +79,11 @@ struct alignas(128) Params {
   int32_t group_offsets;   // 1: group_rows are offsets; 0: numbers of rows
   int32_t static_weights;  // 1: no work that may still run writes B1, B2 or their factors
   GeneralParams general;
+  // With stream-K: who has what, where CTAs leave sums of parts of tiles, kPartsOfCta for each CTA, and how
+  // many parts of each shared tile are there. The pass before the launch has set these numbers to 0.
+  Shares shares;
+  float* part_sums;
+  uint32_t* parts_there;
 };
 
 }  // namespace dualgemm

@@ -46,7 +46,8 @@ struct TilePlan {
   int32_t m, n;
   int32_t k;  // elements of K in a k-tile
   int32_t split_k;
-  bool grouped;  // for groups of rows that are known on the device only
+  bool grouped;           // for groups of rows that are known on the device only
+  bool stream_k = false;  // CTAs share tiles along K, in even spans (common/stream_k.cuh)
 
   bool operator==(const TilePlan&) const = default;
 };

@@ -1,4 +1,4 @@
-// global.cuh -- wide stores to global memory that leave L1 alone, and a reduction (PTX ISA 9.0).
+// global.cuh -- wide accesses to global memory that leave L1 alone, and atomics (PTX ISA 9.0).
 #pragma once
 
 #include "ptx/common.cuh"
@@ -30,6 +30,53 @@ DUALGEMM_DEVICE void st_global_v2_b32(void* address, const uint32_t* values) {
   asm volatile("st.global.L1::no_allocate.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(address)),
                "r"(values[0]), "r"(values[1])
                : "memory");
+}
+
+// ld.global.L1::no_allocate.v4.b32 {values[0], ..., values[3]}, [address];      9.7.9.8
+// `address` is a multiple of 16. It may be written by others before, so it is never read through the
+// incoherent path.
+DUALGEMM_DEVICE void ld_global_v4_b32(uint32_t (&values)[4], const void* address) {
+  asm volatile("ld.global.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(values[0]), "=r"(values[1]), "=r"(values[2]), "=r"(values[3])
+               : "l"(__cvta_generic_to_global(address))
+               : "memory");
+}
+
+// @predicate ld.acquire.gpu.global.u32 value, [address];      9.7.9.8
+// What happened before the releases whose result it reads comes before what this thread does next. Without
+// the predicate the value is 0, and nothing is read. There is no branch, after which ptxas would not know
+// that the warp is together.
+DUALGEMM_DEVICE uint32_t ld_acquire_gpu_global_u32_if(const void* address, bool predicate) {
+  uint32_t value;
+  asm volatile(
+      "{\n\t"
+      ".reg .pred here;\n\t"
+      "setp.ne.u32 here, %2, 0;\n\t"
+      "mov.u32 %0, 0;\n\t"
+      "@here ld.acquire.gpu.global.u32 %0, [%1];\n\t"
+      "}"
+      : "=&r"(value)
+      : "l"(__cvta_generic_to_global(address)), "r"(static_cast<uint32_t>(predicate))
+      : "memory");
+  return value;
+}
+
+// @predicate atom.acq_rel.gpu.global.add.u32 old, [address], value;      9.7.13.5
+// What came before it, of this thread or of threads that it has met, comes before what follows a later atomic
+// or acquiring load of the same address. Without the predicate `old` is 0, and nothing is added.
+DUALGEMM_DEVICE uint32_t atom_acq_rel_gpu_global_add_u32_if(void* address, uint32_t value, bool predicate) {
+  uint32_t old;
+  asm volatile(
+      "{\n\t"
+      ".reg .pred here;\n\t"
+      "setp.ne.u32 here, %3, 0;\n\t"
+      "mov.u32 %0, 0;\n\t"
+      "@here atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;\n\t"
+      "}"
+      : "=&r"(old)
+      : "l"(__cvta_generic_to_global(address)), "r"(value), "r"(static_cast<uint32_t>(predicate))
+      : "memory");
+  return old;
 }
 
 // red.relaxed.gpu.global.max.s32 [address], value;      9.7.13.6

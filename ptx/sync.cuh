@@ -34,6 +34,23 @@ DUALGEMM_DEVICE void barrier_arrive(uint32_t id, uint32_t threads) {
   asm volatile("barrier.cta.arrive.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+// barrier.cta.red.or.pred.aligned any, id, threads, value;      9.7.13.1
+// Meets as barrier_sync does; true in all of them if `value` is in one.
+DUALGEMM_DEVICE bool barrier_red_or(uint32_t id, uint32_t threads, bool value) {
+  uint32_t any;
+  asm volatile(
+      "{\n\t"
+      ".reg .pred value, any;\n\t"
+      "setp.ne.u32 value, %3, 0;\n\t"
+      "barrier.cta.red.or.pred.aligned any, %1, %2, value;\n\t"
+      "selp.u32 %0, 1, 0, any;\n\t"
+      "}"
+      : "=r"(any)
+      : "r"(id), "r"(threads), "r"(static_cast<uint32_t>(value))
+      : "memory");
+  return any != 0;
+}
+
 // setmaxnreg.dec.sync.aligned.u32 registers;      9.7.19.5
 // Each thread of the warpgroup keeps `registers`, a multiple of 8, and gives the others back to the CTA.
 template <int kRegisters>

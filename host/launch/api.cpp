@@ -231,6 +231,7 @@ dualgemm_status_t dualgemm_instance_info(int32_t id, dualgemm_instance_info_t* i
   known.cc_major = limits_of(plan.arch).cc_major;
   known.a_dtype = static_cast<int32_t>(plan.a_type);
   known.products = plan.mma.products;
+  known.stream_k = plan.tile.stream_k;
   write_structure(kInfoStructure, &known, info);
   return DUALGEMM_STATUS_SUCCESS;
 }

@@ -46,7 +46,7 @@ int32_t answer(const Question& question) {
   const Shape& shape = question.shape;
   uint32_t mixed = 0;
   for (const int32_t number : {shape.m, shape.n, shape.k, shape.problems, question.kind.products,
-                               static_cast<int32_t>(question.allowed.prepared_a)})
+                               question.allowed.prepared_a + question.allowed.stream_k})
     mixed = (mixed ^ static_cast<uint32_t>(number)) * 0x9E3779B1u;  // 2^32 over the golden ratio
   Remembered& place = places[mixed >> 26];
   static_assert(kPlaces == 1 << (32 - 26));
@@ -66,6 +66,17 @@ Text<128> why_no_clusters(const Machine& machine, int32_t size) {
     text.add("%sof which the device runs none (clusters_of_2=%" PRId32 ", clusters_of_4=%" PRId32 ")",
              size == 3 ? "counted as clusters of 4, " : "", machine.clusters_of_2, machine.clusters_of_4);
   return text;
+}
+
+// Returns whether the workspace has room for every instance of a kind with stream-K.
+bool has_room_for_parts(const Problem& problem, const InstanceKind& kind) {
+  const dualgemm_args_t& args = problem.args;
+  const auto instances = instances_of(kind, problem.grouped());
+  return args.workspace != nullptr &&
+         std::all_of(instances.begin(), instances.end(), [&](const IndexedInstance& indexed) {
+           const Plan& plan = indexed.instance->plan;
+           return !plan.tile.stream_k || args.workspace_size >= workspace_bytes(problem, plan);
+         });
 }
 
 // Returns the CTAs of the smallest cluster with which an instance of a kind works.
@@ -198,10 +209,11 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
   const InstanceKind kind = kind_for(architecture.arch, problem);
   const Machine machine = machine_of(args, device);
   Shape shape = shape_of(problem);
-  Allowed allowed{.split_k = true, .prepared_a = room};
+  Allowed allowed{.split_k = true, .prepared_a = room, .stream_k = room && has_room_for_parts(problem, kind)};
   if (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) {
-    // Whether split-K pays depends on M, which must change no bit; nor must the tile, where it could.
-    allowed.split_k = false;
+    // Whether split-K or stream-K pays depends on M, which must change no bit; nor must the tile, where it
+    // could.
+    allowed.split_k = allowed.stream_k = false;
     if (!architecture.tiles_agree) {
       allowed.prepared_a = false;
       shape.m = kInvariantM;

@@ -68,6 +68,17 @@ dualgemm_status_t fill_with_zeros(const Tensor& t, cudaStream_t stream) {
   return DUALGEMM_STATUS_SUCCESS;
 }
 
+// Adds what CTAs with stream-K have to know of each other.
+void add_shares(const Problem& problem, const Plan& plan, int64_t ctas, Params* params) {
+  if (!plan.tile.stream_k) return;
+  const StreamSpace space = stream_space(problem, plan);
+  auto* const workspace = static_cast<uint8_t*>(problem.args.workspace);
+  params->shares = shares_for(static_cast<uint32_t>(tile_bound(problem, plan.tile)),
+                              static_cast<uint32_t>(params->k_tiles), static_cast<uint32_t>(ctas));
+  params->parts_there = reinterpret_cast<uint32_t*>(workspace + space.counts_begin);
+  params->part_sums = reinterpret_cast<float*>(workspace + space.sums_begin);
+}
+
 }  // namespace
 
 dualgemm_status_t make_params(const Problem& problem, const Instance& instance, Params* params) {
@@ -127,8 +138,10 @@ dualgemm_status_t launch_instance(const Problem& problem, const Instance& instan
   Params params;
   if (auto status = make_params(problem, instance, &params)) return status;
   if (auto status = prepare_a(problem, instance.plan, machine, stream)) return status;
+  const int64_t ctas = grid_size(problem, instance.plan, machine);
+  add_shares(problem, instance.plan, ctas, &params);
   LaunchConfig launch;
-  make_launch_config(problem, instance, grid_size(problem, instance.plan, machine), stream, &launch);
+  make_launch_config(problem, instance, ctas, stream, &launch);
   void* arguments[] = {&params};
   const cudaError_t error =
       cudaLaunchKernelExC(&launch.config, reinterpret_cast<const void*>(instance.kernel), arguments);

@@ -29,7 +29,21 @@ size_t prepared_a_bytes(const Problem& problem) {
 }
 
 size_t workspace_bytes(const Problem& problem, const Plan& plan) {
-  return plan.prepared_a() ? prepared_a_bytes(problem) : 0;
+  return plan.prepared_a() ? prepared_a_bytes(problem) + stream_space(problem, plan).bytes : 0;
+}
+
+// Fewer than two tiles for each CTA are shared, and a CTA has parts of two at most. A row of A there takes a
+// multiple of 512 bytes, so that all of it begins at a multiple of 256.
+StreamSpace stream_space(const Problem& problem, const Plan& plan) {
+  StreamSpace space{};
+  if (!plan.tile.stream_k) return space;
+  const auto parts = static_cast<size_t>(kPartsOfCta * most_stream_ctas(tile_bound(problem, plan.tile)));
+  const auto sums = static_cast<size_t>(plan.tile.m * plan.tile.n * plan.mma.accumulators);  // of a part
+  space.counts = static_cast<int32_t>(parts);
+  space.counts_begin = prepared_a_bytes(problem);
+  space.sums_begin = space.counts_begin + ceil_div(sizeof(uint32_t) * parts, 256) * 256;
+  space.bytes = space.sums_begin + sizeof(float) * parts * sums - space.counts_begin;
+  return space;
 }
 
 dualgemm_status_t load_prepare_a(const Plan& plan) {
@@ -57,6 +71,9 @@ dualgemm_status_t prepare_a(const Problem& problem, const Plan& plan, const Mach
   params.pitch = prepared.pitch;
   params.stride = prepared.stride;
   params.k = args.k;
+  const StreamSpace space = stream_space(problem, plan);
+  params.zeros = reinterpret_cast<uint32_t*>(static_cast<uint8_t*>(args.workspace) + space.counts_begin);
+  params.zero_count = space.counts;
   const PrepareKernel kernel = kPrepareKernels[problem.packed_a()][problem.grouped()];
   return launch_bands(band_launch(rows, pieces, args.flags, machine.sms, stream), kernel, params,
                       machine.limited ? 1 : kPrepareCtas);

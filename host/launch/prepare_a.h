@@ -1,6 +1,6 @@
 // prepare_a.h -- the pass over A. Some instances take A in 16 bits, in an order of K of their own. A kernel
 // that is launched before them leaves it so in the caller's workspace. Its parameters, its loading, its
-// launch and the size of the workspace are known here alone.
+// launch and what else lies in the workspace are known here alone.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -19,7 +19,16 @@ Tensor prepared_a(const Problem& problem);
 // Returns the bytes that it takes there.
 size_t prepared_a_bytes(const Problem& problem);
 
-// Returns the bytes of workspace that an instance needs: as many, or 0 if no pass precedes it.
+// What CTAs with stream-K share, in the workspace behind A: Params::parts_there, then Params::part_sums.
+// Without stream-K it is nothing.
+struct StreamSpace {
+  int32_t counts;                   // parts_there are as many numbers; the pass sets them to 0
+  size_t counts_begin, sums_begin;  // bytes from the start of the workspace
+  size_t bytes;                     // of both
+};
+StreamSpace stream_space(const Problem& problem, const Plan& plan);
+
+// Returns the bytes of workspace that an instance needs: those of both, or 0 if no pass precedes it.
 size_t workspace_bytes(const Problem& problem, const Plan& plan);
 
 // Loads on the current device what prepare_a launches for an instance.

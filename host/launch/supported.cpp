@@ -97,6 +97,12 @@ dualgemm_status_t check_instance(const Problem& problem) {
                 " (%s)",
                 id, instance.name, problem.grouped() ? "without" : "with", args.group_mode,
                 group_mode_name(args.group_mode));
+  if (instance.plan.tile.stream_k && (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) != 0)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "instance_id=%" PRId32
+                ": %s has stream-K, whose order of additions depends on M, and not for "
+                "flags=0x%" PRIx32 " (BATCH_INVARIANT)",
+                id, instance.name, args.flags);
   return kOk;
 }
 

@@ -21,7 +21,7 @@ bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost,
   // With split-K every tile has a cluster of its own. More of them than run at once would exceed max_sms.
   const bool in_waves = limits_of(plan.arch).split_k_in_waves && !machine.limited;
   if (plan.tile.split_k > 1 && c.waves > 1 && !in_waves) return false;
-  c.k_tiles = ceil_div(k_tiles(plan.tile, shape.k), plan.tile.split_k);
+  c.k_tiles = static_cast<double>(ceil_div(k_tiles(plan.tile, shape.k), plan.tile.split_k));
   c.fill_bytes = work.fill_bytes();
   cost_table(plan.arch).complete(work, machine, &c);
   *cost = c;

@@ -13,7 +13,7 @@ namespace dualgemm {
 
 struct Cost {
   int64_t tiles, waves;  // tiles of C; how many of them the busiest SM computes one after another
-  int64_t k_tiles;       // of one tile, in the longest slice of K
+  double k_tiles;        // of one tile, in the longest slice of K; with stream-K of a CTA, in a wave
   int64_t fill_bytes;    // per k-tile: what one SM brings into its shared memory
   double fill_us;        // per k-tile: bringing it
   double tensor_us;      // per k-tile: mma and copies of scale factors, which run one after another

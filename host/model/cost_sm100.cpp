@@ -80,7 +80,7 @@ void cost_sm100(const Work& shared, const Machine&, Cost* cost) {
   Cost& c = *cost;
   // `active` SMs are at work at the same time, averaged over the launch: the last wave, the tail, may be
   // smaller.
-  const auto waves = static_cast<double>(c.waves), steps = static_cast<double>(c.k_tiles);
+  const auto waves = static_cast<double>(c.waves), steps = c.k_tiles;
   const double active = static_cast<double>(c.tiles * work.p.cluster_size()) / waves;
   c.fill_us = work.fill_us(active);
   c.tensor_us = work.tensor_us();

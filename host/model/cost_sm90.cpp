@@ -58,14 +58,23 @@ struct Sm90 : Work {
 
 void cost_sm90(const Work& shared, const Machine& machine, Cost* cost) {
   Cost& c = *cost;
-  const auto waves = static_cast<double>(c.waves), steps = static_cast<double>(c.k_tiles);
-  const double active = static_cast<double>(c.tiles * shared.p.cluster_size()) / waves;
+  const auto waves = static_cast<double>(c.waves), tiles = static_cast<double>(c.tiles);
+  double active = tiles * shared.p.cluster_size() / waves;
+  double exchanged = 0;  // k-tiles that take as long as the exchange of the parts of a team
+  if (shared.p.tile.stream_k) {
+    const auto ctas = static_cast<uint32_t>(grid_clusters(shared.p, c.tiles, machine));
+    const auto all = static_cast<uint32_t>(c.tiles), of_tile = static_cast<uint32_t>(c.k_tiles);
+    const Teams teams = teams_for(all, of_tile, ctas);
+    c.k_tiles = (all / ctas * of_tile + longest_span(teams, all % ctas, of_tile)) / waves;
+    exchanged = teams.members > 1 ? kKTilesOfExchange : 0;
+    active = tiles * of_tile / (waves * c.k_tiles);  // in the mean
+  }
   const int32_t most = machine.limited ? 1 : shared.p.ctas_per_sm;
   const auto in_one_wave = static_cast<int32_t>(std::ceil(active / machine.sms));
   const Sm90 work{shared, c.waves > 1 ? most : std::clamp(in_one_wave, 1, most)};
   c.fill_us = work.fill_us(active) * work.busy;
   c.tensor_us = work.multiply_us();
-  c.dram_us = work.dram_bytes() / work.t.dram / (steps * waves);
+  c.dram_us = work.dram_bytes() / work.t.dram / (c.k_tiles * waves);
   c.latency_us = work.t.round / work.p.operands.stages;
   c.epilogue_us = c.exposed_us = work.finish_us();
 
@@ -74,10 +83,10 @@ void cost_sm90(const Work& shared, const Machine& machine, Cost* cost) {
       std::pow(c.tensor_us, kDegree) + std::pow(c.dram_us, kDegree) + std::pow(supply, kDegree), 1 / kDegree);
   c.fixed_us = work.t.fixed + work.pass_us();
   c.start_us = work.t.latency + work.us(work.t.wake + (work.p.tile.grouped ? work.t.load : 0));
-  c.exchange_us = work.exchange_us() + (work.p.tile.split_k > 1 ? work.t.meet : 0);
+  c.exchange_us = work.exchange_us() + (work.p.tile.split_k > 1 ? work.t.meet : 0) + exchanged * k_tile;
   // With split-K the CTAs of a wave begin anew.
   const double between = c.exposed_us + (work.p.tile.split_k > 1 ? (c.start_us + c.exchange_us) / most : 0);
-  c.tiles_us = waves * steps * k_tile + (waves - 1) * between;
+  c.tiles_us = waves * c.k_tiles * k_tile + (waves - 1) * between;
   c.total_us = c.fixed_us + c.start_us + c.tiles_us + c.epilogue_us + c.exchange_us;
 }
 

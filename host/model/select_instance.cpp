@@ -15,7 +15,7 @@ constexpr double kResolution = 0.02;
 
 // Of two instances of equal cost this prefers:
 //   - the one without split-K, or with fewer slices: less that has to meet at the same time, and the same
-//     order of additions as the instances without split-K;
+//     order of additions as the instances without split-K; most tiles with stream-K have two parts;
 //   - then fewer bytes into the shared memory of the busiest SM: where DRAM makes several equal, the one that
 //     stays ahead of it if the rates into an SM are lower than assumed;
 //   - then less work for the busiest tensor core, likewise;
@@ -51,10 +51,11 @@ int32_t select_instance(const InstanceKind& kind, Shape shape, const Machine& ma
     const Plan& plan = instance->plan;
     if (plan.tile.split_k > 1 && !allowed.split_k) continue;
     if (plan.prepared_a() && !allowed.prepared_a) continue;
+    if (plan.tile.stream_k && !allowed.stream_k) continue;
     Candidate& candidate = candidates[count];
     if (!cost_of(*instance, shape, machine, &candidate.cost)) continue;
     candidate.index = index;
-    candidate.split_k = plan.tile.split_k;
+    candidate.split_k = plan.tile.stream_k ? kPartsOfCta : plan.tile.split_k;
     candidate.overlapped = plan.tmem.overlapped();
     ++count;
   }

@@ -27,6 +27,7 @@ int32_t best_of(std::span<const Candidate> candidates);
 struct Allowed {
   bool split_k = true;
   bool prepared_a = false;  // those that need a workspace, for A prepared by a pass
+  bool stream_k = false;    // of these, those that need more of it, for sums of parts of tiles
 
   bool operator==(const Allowed&) const = default;
 };

@@ -73,8 +73,11 @@ int32_t clusters_at_once(const Machine& machine, const Plan& plan) {
   return clusters_at_once(machine, plan.arch, plan.cluster_size(), machine.limited ? 1 : plan.ctas_per_sm);
 }
 
+int64_t most_stream_ctas(int64_t tiles) { return std::min<int64_t>(kMostStreamCtas, tiles * kMostMembers); }
+
 int64_t grid_clusters(const Plan& plan, int64_t tiles, const Machine& machine) {
   const int64_t at_once = std::max(1, clusters_at_once(machine, plan));
+  if (plan.tile.stream_k) return std::min(at_once, most_stream_ctas(tiles));
   return plan.tile.split_k > 1 ? tiles : std::min(tiles, at_once);
 }
 

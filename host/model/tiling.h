@@ -7,6 +7,7 @@
 
 #include "host/common/problem.h"
 #include "kernel/plan.h"
+#include "kernel/stream_k.h"
 
 namespace dualgemm {
 
@@ -63,6 +64,9 @@ bool runs_clusters(const Machine& machine, int32_t size);
 int32_t clusters_at_once(const Machine& machine, Arch arch, int32_t size, int32_t ctas_per_sm = 1);
 // Does the same for a plan.
 int32_t clusters_at_once(const Machine& machine, const Plan& plan);
+
+// Returns the most CTAs that a launch with stream-K has, on any machine.
+int64_t most_stream_ctas(int64_t tiles);
 
 // Counts the clusters of a launch. Without split-K there are no more than run at once, since each computes
 // several tiles.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernel/common/scheduler.cuh"
+#include "kernel/common/stream_k.cuh"
 #include "kernel/params.h"
 #include "ptx/common.cuh"
 
@@ -83,6 +84,9 @@ DUALGEMM_DEVICE auto scheduler_of(const Rows& p, const Groups& groups) {
   const uint32_t first = blockIdx.x / kClusterSize, stride = gridDim.x / kClusterSize;
   if constexpr (Traits::kPlan.tile.grouped)
     return GroupedScheduler<Traits>(groups, p.n_tiles, p.group_offsets != 0, first, stride);
+  else if constexpr (Traits::kPlan.tile.stream_k)
+    return StreamScheduler<Traits>({p.m_tiles, p.n_tiles, p.problems}, p.m, p.k_tiles, p.shares, first,
+                                   stride);
   else return DenseScheduler<Traits>({p.m_tiles, p.n_tiles, p.problems}, p.m, first, stride);
 }
 

@@ -1,19 +1,16 @@
 // k_loop.cuh -- the k-tiles of one tile of C, in the order in which the load roles bring them and the
-// multiply role reads them. With split-K a CTA has a part of them, its slice of K. It is plain arithmetic,
-// tested on the host.
+// multiply role reads them. With split-K a CTA has a part of them, its slice of K, with stream-K another
+// part of each tile. It is plain arithmetic, tested on the host.
 #pragma once
 
 #include <cstdint>
 
+#include "kernel/common/scheduler.cuh"
 #include "ptx/host_device.h"
 
 namespace dualgemm {
 
-// The k-tiles of one slice of K. Slices differ by at most one k-tile and may be empty.
-struct KRange {
-  int32_t first, end;
-  DUALGEMM_HOST_DEVICE constexpr bool empty() const { return first == end; }
-};
+// Returns the k-tiles of one slice of K. Slices differ by at most one k-tile and may be empty.
 DUALGEMM_HOST_DEVICE constexpr KRange k_range(int32_t k_tiles, uint32_t slice, int32_t slices) {
   const int32_t s = static_cast<int32_t>(slice);
   return {k_tiles * s / slices, k_tiles * (s + 1) / slices};
@@ -30,6 +27,10 @@ struct KLoop {
 
   DUALGEMM_HOST_DEVICE constexpr KLoop(int32_t k_tiles, uint32_t slice)
       : range(k_range(k_tiles, slice, Traits::kPlan.tile.split_k)) {}
+  // Turns to the next tile, of which the CTA may have other k-tiles.
+  DUALGEMM_HOST_DEVICE constexpr void enter(const Tile& tile) {
+    if constexpr (Traits::kPlan.tile.stream_k) range = tile.part.k;
+  }
   DUALGEMM_HOST_DEVICE constexpr int32_t length() const { return range.end - range.first; }
   DUALGEMM_HOST_DEVICE constexpr KTile operator[](int32_t i) const { return {range.first + i}; }
   // The first k-tile replaces what the accumulators hold, the others add to it.

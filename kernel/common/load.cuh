@@ -113,7 +113,7 @@ struct LoadActivations {
 template <class Part, class Traits, class Scheduler>
 DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits> cta, Scheduler tiles) {
   const Part part(p, cta);
-  const typename Traits::KLoop loop(p.k_tiles, cta.slice);
+  typename Traits::KLoop loop(p.k_tiles, cta.slice);
   auto s = producer_start<Rings<Traits>::kStages>();       // the next stage to fill
   auto q = producer_start<Rings<Traits>::kScaleStages>();  // the next scale stage to fill
   constexpr bool kOwnScales = Rings<Traits>::kOwnScales;
@@ -126,6 +126,7 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
     if (cta.leads()) ptx::mbarrier_arrive_expect_tx(&full, Cta<Traits>::kGroup * bytes);
   };
   for (Tile tile; tiles.next(tile);) {
+    loop.enter(tile);
 #pragma unroll 1  // one thread issues it all: keep the code small
     for (int32_t i = 0; i < loop.length(); ++i) {
       const auto k = loop[i];
@@ -193,9 +194,10 @@ template <class Traits, class Scheduler>
 DUALGEMM_DEVICE void prefetch_weights(const Params& p, Cta<Traits> cta, Scheduler tiles) {
   constexpr int kKTilesAhead = 4 / Traits::kPlan.operands.b_boxes;
   const typename Traits::LoadWeights weights(p, cta);
-  const typename Traits::KLoop loop(p.k_tiles, cta.slice);
+  typename Traits::KLoop loop(p.k_tiles, cta.slice);
   Tile tile;
   if (!tiles.next(tile)) return;
+  loop.enter(tile);
 #pragma unroll 1
   for (int32_t i = 0; i < loop.length() && i < kKTilesAhead; ++i) weights.prefetch(tile, loop[i]);
 }

@@ -10,6 +10,20 @@
 
 namespace dualgemm {
 
+// Some k-tiles of a tile.
+struct KRange {
+  int32_t first, end;
+  DUALGEMM_HOST_DEVICE constexpr bool empty() const { return first == end; }
+};
+
+// With stream-K (stream_k.cuh): what a CTA computes of a tile. Parts are numbered in the order of K.
+struct TilePart {
+  KRange k;
+  int32_t index, count;         // this part, and how many the tile has
+  int32_t first_cta, cta_step;  // the CTA of part 0, and from each to that of the next
+  int32_t shared;               // the number of the tile among those that are shared
+};
+
 struct Tile {
   int32_t m, n;       // in tiles of its problem
   int32_t problem;    // whose weights, scale factors and alphas it needs
@@ -17,6 +31,7 @@ struct Tile {
   int32_t row;        // its first row, in A and C
   int32_t rows;       // of the problem from there on: at least 1, and not clipped to those of a tile
   int32_t sfa_block;  // block of 128 rows of SFA where those rows begin
+  TilePart part;      // with stream-K alone
 };
 
 // Tiles are numbered down M first: the CTAs that read the same rows of B1 and B2 have neighbouring numbers,

@@ -64,6 +64,8 @@ struct PrepareParams {
   uint16_t* prepared_a;
   int64_t pitch, stride;  // elements; the pitch is that of whole k-tiles
   int32_t k;
+  uint32_t* zeros;  // numbers that the pass sets to 0, of which there are this many
+  int32_t zero_count;
 };
 
 using PrepareKernel = void (*)(PrepareParams);

@@ -15,7 +15,7 @@
 //   s: stage of operands and scale factors, in shared memory; it has an empty barrier for the way back
 //
 // With split-K there is one tile per cluster, and its CTAs send each other their parts of the sums
-// (reduce.cuh).
+// (reduce.cuh). With stream-K CTAs share tiles through global memory (stream_parts.cuh).
 //
 // Programmatic dependent launch (PDL): the kernel may start before the preceding grid has ended, and that
 // grid may still write any of our inputs and use our outputs. So every role that reads an input or writes an
@@ -36,6 +36,7 @@
 #include "kernel/sm90/multiply.cuh"
 #include "kernel/sm90/order_role.cuh"
 #include "kernel/sm90/reduce.cuh"
+#include "kernel/sm90/stream_parts.cuh"
 #include "kernel/sm90/traits.cuh"
 
 namespace dualgemm::sm90 {
@@ -93,15 +94,18 @@ DUALGEMM_DEVICE void multiply_role(const Params& p, SharedStorage<Traits>& smem,
                                    Scheduler tiles, int warp) {
   constexpr Plan kPlan = Traits::kPlan;
   const Consumer<Traits> consumer(warp);
-  const typename Traits::KLoop loop(p.k_tiles, cta.slice);
+  typename Traits::KLoop loop(p.k_tiles, cta.slice);
   Multiplier<Traits> multiplier(smem, consumer);
   typename Traits::Finish finish(p, smem, cta, consumer);
   Sums<Traits> sums;
   for (Tile tile; tiles.next(tile);) {
+    loop.enter(tile);
     multiplier.multiply(sums.of_loop[0], tile, loop);
     if constexpr (kPlan.mma.main_loops() == 2) multiplier.multiply(sums.of_loop[1], tile, loop);
     if constexpr (Reduction<Traits>::kThere) Reducer<Traits>(smem, cta, consumer).reduce(sums);
-    if (consumer.k_group() == 0) finish.finish(sums, tile);
+    bool finishes = consumer.k_group() == 0;
+    if constexpr (kPlan.tile.stream_k) finishes = StreamParts<Traits>(p, consumer).gather(sums, tile.part);
+    if (finishes) finish.finish(sums, tile);
   }
   Traits::Output::complete();
 }

@@ -49,11 +49,12 @@ template <class Traits, class Scheduler>
 DUALGEMM_DEVICE void load_panels_role(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta,
                                       Scheduler tiles) {
   constexpr int kMainLoops = Traits::kPlan.mma.main_loops();
-  const typename Traits::KLoop loop(p.k_tiles, cta.slice);
+  typename Traits::KLoop loop(p.k_tiles, cta.slice);
   // The CTAs of other columns of C read the same rows.
   const uint64_t policy = ptx::create_policy_evict_last();
   auto e = producer_start<Traits::kPlan.a16.stages>();
   for (Tile tile; tiles.next(tile);) {
+    loop.enter(tile);
     const int32_t first = loop.range.first * kTilePanels;
     // A tile that runs through K twice needs A twice.
     for (int main_loop = 0; main_loop < kMainLoops; ++main_loop)

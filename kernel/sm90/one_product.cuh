@@ -61,6 +61,7 @@ inline constexpr Options kOneM64N128 = one_wide(64, 1, 3, 8), kOneM64N128g = gro
 // For many. A general instance takes more registers than eight warps that prepare A leave it.
 inline constexpr Options kOneM128N128 = one_wide(128, 1, 2, kGeneralInstances ? 4 : 8),
                          kOneM128N128x = one_by_panels(128, 1, 4, 8),
+                         kOneM128N128skx = stream_k(kOneM128N128x),
                          kOneM128N128s2x = one_by_panels(128, 2, 3, 10),
                          kOneM128N128s4x = one_by_panels(128, 4, 3, 10),
                          kOneM128N128xg = grouped(one_by_panels(128, 1, 4, 7)),
@@ -82,8 +83,8 @@ consteval InstanceList one_product_of_sixteen_bits() {
         of_type<kType>(kOneM32N64s4), of_type<kType>(grouped(kOneM32N128)), kMore64,
         of_type<kType>(kOneM64N128g), of_type<kType>(kOneM64N128x), of_type<kType>(kOneM64N128xg),
         of_type<kType>(kOneM64N128s2x), of_type<kType>(kOneM128N128), of_type<kType>(kOneM128N128x),
-        of_type<kType>(kOneM128N128s2x), of_type<kType>(kOneM128N128xg), of_type<kType>(kOneM256N128x),
-        of_type<kType>(kOneM256N128xg)>;
+        of_type<kType>(kOneM128N128skx), of_type<kType>(kOneM128N128s2x), of_type<kType>(kOneM128N128xg),
+        of_type<kType>(kOneM256N128x), of_type<kType>(kOneM256N128xg)>;
 }
 
 }  // namespace dualgemm::sm90

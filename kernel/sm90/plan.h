@@ -21,7 +21,8 @@ struct Options {
   int32_t panel_stages = 0;   // of a ring of A, a panel each; 0: A lies in the stages of the operands
   int32_t prepare_warps = 2;  // 0: a pass before the kernel prepares A (prepare_pass.cuh)
   int32_t ctas_per_sm = 1;
-  bool grouped = false;  // several problems, whose rows are known on the device only
+  bool grouped = false;   // several problems, whose rows are known on the device only
+  bool stream_k = false;  // CTAs share tiles along K (common/stream_k.cuh)
   CType a_type = CType::kNvfp4;
   int32_t products = 2;  // of a tile: A * B1^T and A * B2^T, or the first alone
 };
@@ -122,7 +123,7 @@ constexpr Plan plan_of(const Options& o, Products products) {
   Plan plan{};
   plan.arch = Arch::kSm90;
   plan.a_type = o.a_type;
-  plan.tile = {o.tile_m, o.tile_n, kTileK, o.split_k, o.grouped};
+  plan.tile = {o.tile_m, o.tile_n, kTileK, o.split_k, o.grouped, o.stream_k};
   plan.mma = mma_plan(o, products);
   plan.operands = operand_plan(plan.tile, plan.mma, o.stages);
   plan.scales = scale_plan(plan.tile, plan.mma, o.stages, /*k_tiles=*/1);
@@ -169,6 +170,10 @@ constexpr bool possible() {
   static_assert(o.split_k >= 1 && o.split_k <= 8, "split_k: a cluster has at most 8 CTAs");
   static_assert(!o.grouped || o.split_k == 1,
                 "grouped: split-K has one tile per cluster, groups have any number of tiles");
+  static_assert(
+      !o.stream_k || (o.split_k == 1 && !o.grouped && o.prepare_warps == 0 && o.tile_m <= 128),
+      "stream_k: it is another way to share K than split-K; only the device knows the tiles of groups; a "
+      "pass before the launch sets its counters to 0; a lane has room for two sets of sums of 128 rows");
   static_assert(o.tile_m <= kSfAtomRows || o.prepare_warps == 0,
                 "tile_m: expanders need factors of A of one block of 128 rows");
   static_assert(o.a_type == CType::kNvfp4 || o.a_type == CType::kBf16 || o.a_type == CType::kFp16,

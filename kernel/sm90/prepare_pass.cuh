@@ -130,6 +130,10 @@ __global__ void __launch_bounds__(kConvertThreads, kPrepareCtas)
     }
     __syncwarp();  // and has been read before it is written again
   });
+  // The preceding grid, whose numbers these may be, has ended: for_each_tile has waited for it.
+  for (int32_t i = static_cast<int32_t>(blockIdx.x * kConvertThreads + threadIdx.x); i < p.zero_count;
+       i += static_cast<int32_t>(gridDim.x) * kConvertThreads)
+    p.zeros[i] = 0;
 }
 
 }  // namespace dualgemm::sm90

@@ -12,6 +12,10 @@ constexpr Options grouped(Options o) {
   o.grouped = true;
   return o;
 }
+constexpr Options stream_k(Options o) {
+  o.stream_k = true;
+  return o;
+}
 template <CType kType>
 constexpr Options of_type(Options o) {
   o.a_type = kType;

@@ -77,7 +77,8 @@ SetOptions options_of(const Combination& x, Rng& rng) {
   if (rng.below(2) == 0) {
     std::vector<NamedInstance> all = instances_of(x.products, x.group_mode != DUALGEMM_GROUP_NONE);
     std::erase_if(all, [&](const NamedInstance& instance) {
-      return instance.dtype != x.c_dtype || (x.max_sms != 0 && instance.info.split_k > 1);
+      return instance.dtype != x.c_dtype || (x.max_sms != 0 && instance.info.split_k > 1) ||
+             ((x.flags & DUALGEMM_FLAG_BATCH_INVARIANT) != 0 && instance.info.stream_k != 0);
     });
     options = SetOptions(use(all[rng.below(static_cast<uint32_t>(all.size()))]));
   }

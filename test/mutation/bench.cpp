@@ -281,7 +281,7 @@ Bench::Bench(const std::string& name, Part part, const Shape* shape) {
   set_ = problems_of(instance.info, shape_);
   dualgemm_test::SetOptions options = dualgemm_test::use_all_of(instance, set_);
   for (const dualgemm_test::Problem& problem : set_.problems)
-    expected_.push_back(dualgemm_test::expected(problem, options, instance.info.split_k));
+    expected_.push_back(dualgemm_test::expected(problem, options, dualgemm_test::parts_of(instance.info)));
   options.max_sms = subject_.plan().cluster_size();
   options.flags = DUALGEMM_FLAG_PDL;
   options.alphas_on_device = true;

@@ -12,6 +12,7 @@ extern "C" {
 __global__ void elect_sync(uint32_t* out);
 __global__ void barrier_sync(uint32_t threads, uint32_t* out);
 __global__ void barrier_arrive(uint32_t threads, uint32_t* out);
+__global__ void barrier_red_or(uint32_t threads, int32_t chosen, uint32_t* out);
 __global__ void griddepcontrol(const uint32_t* in, int32_t waits, uint32_t* out);
 
 __global__ void mbarrier_arrive(int32_t arrivals, uint32_t* out);
@@ -54,6 +55,8 @@ __global__ void st_global_v8_b32(uint32_t* out);
 __global__ void st_global_v4_b32(uint32_t* out);
 __global__ void st_global_v2_b32(uint32_t* out);
 __global__ void red_global_max_s32(const int32_t* in, int32_t* out);
+__global__ void atom_acq_rel_gpu_global_add_u32(uint32_t* count, uint32_t* words, uint32_t* out);
+__global__ void ld_acquire_gpu_global_u32(uint32_t* count, uint32_t* words, uint32_t* out);
 
 // These run in clusters of two.
 __global__ void cluster_ctarank(uint32_t* out);

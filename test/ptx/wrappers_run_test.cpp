@@ -122,6 +122,14 @@ TEST_CASE("barrier_arrive counts threads that go on", "[ptx]") {
   }
 }
 
+TEST_CASE("barrier_red_or tells all threads whether one of them said so", "[ptx]") {
+  const int32_t chosen = GENERATE(-1, 0, 37, 63, 64);
+  DeviceArray<uint32_t> out(64);
+  require_end(run(barrier_red_or, 96, 64, chosen, out.data()));
+  CHECK(out.host() == std::vector<uint32_t>(64, 0 <= chosen && chosen < 64 ? 1 : 0));
+  check_waits_forever(run(barrier_red_or, 96, 96, chosen, out.data()), "barrier 1");
+}
+
 // The simulator runs one grid after the other: that nothing else orders them is what the judge sees.
 TEST_CASE("griddepcontrol_wait makes the writes of a kernel that it overlaps visible", "[ptx]") {
   const int32_t waits = GENERATE(0, 1);
@@ -492,4 +500,22 @@ TEST_CASE("red_global_max_s32 leaves the largest of what is there and what all t
     launch(red_global_max_s32, 64, in.data(), out.data());
     CHECK(out.host()[0] == std::max(before, 630));
   }
+}
+
+TEST_CASE("atom_acq_rel_gpu_global_add_u32 counts CTAs, and the last sees what all have written", "[ptx]") {
+  constexpr uint32_t kCtas = 5;
+  DeviceArray<uint32_t> count(std::vector<uint32_t>{0}), words(128 * kCtas), out(128 + kCtas);
+  require_end(run_blocks(atom_acq_rel_gpu_global_add_u32, kCtas, 32, count.data(), words.data(), out.data()));
+  CHECK(count.host()[0] == kCtas);
+  std::vector<uint32_t> host = out.host();
+  for (uint32_t i = 0; i < 128; ++i) CHECK(host[i] == (i % 4 + 1) * kCtas * (kCtas + 1) / 2);
+  std::sort(host.begin() + 128, host.end());
+  for (uint32_t cta = 0; cta < kCtas; ++cta) CHECK(host[128 + cta] == cta);
+}
+
+TEST_CASE("ld_acquire_gpu_global_u32 sees what came before the release that it reads", "[ptx]") {
+  DeviceArray<uint32_t> count(std::vector<uint32_t>{0}), words(32), out(64);
+  require_end(run_blocks(ld_acquire_gpu_global_u32, 3, 32, count.data(), words.data(), out.data()));
+  const auto copied = out.host();
+  for (uint32_t t = 0; t < 64; ++t) CHECK(copied[t] == 1000 + t % 32);
 }

@@ -91,6 +91,12 @@ extern "C" __global__ void barrier_arrive(uint32_t threads, uint32_t* out) {
   }
 }
 
+// 96 threads. Two warps meet at a barrier that waits for `threads`: out[t] is 1 if one of them is `chosen`.
+extern "C" __global__ void barrier_red_or(uint32_t threads, int32_t chosen, uint32_t* out) {
+  if (threadIdx.x < 64)
+    out[threadIdx.x] = ptx::barrier_red_or(1, threads, static_cast<int32_t>(threadIdx.x) == chosen);
+}
+
 // Writes out[t] = in[t] + 1. `waits` says whether it waits for the preceding kernel. The kernel that follows
 // may start before it writes.
 extern "C" __global__ void griddepcontrol(const uint32_t* in, int32_t waits, uint32_t* out) {
@@ -433,4 +439,39 @@ extern "C" __global__ void st_global_v2_b32(uint32_t* out) {
 // Every thread raises *out to its in[i].
 extern "C" __global__ void red_global_max_s32(const int32_t* in, int32_t* out) {
   ptx::red_global_max_s32(out, in[threadIdx.x]);
+}
+
+// One warp per CTA. Each writes four words per lane, 1 + the number of its CTA, and counts itself. The last
+// one adds up, lane by lane, what all have written: out[4 t + i]. out[128 + c]: what CTA c found in
+// `count`.
+extern "C" __global__ void atom_acq_rel_gpu_global_add_u32(uint32_t* count, uint32_t* words, uint32_t* out) {
+  const uint32_t mine = 1 + blockIdx.x, values[4] = {mine, 2 * mine, 3 * mine, 4 * mine};
+  ptx::st_global_v4_b32(words + 128 * blockIdx.x + 4 * threadIdx.x, values);
+  __syncwarp();
+  const uint32_t found = ptx::atom_acq_rel_gpu_global_add_u32_if(count, 1, threadIdx.x == 0);
+  if (threadIdx.x == 0) out[128 + blockIdx.x] = found;
+  __syncwarp();
+  if (__shfl_sync(0xffffffff, found, 0) != gridDim.x - 1) return;
+  uint32_t sums[4] = {};
+  for (uint32_t cta = 0; cta < gridDim.x; ++cta) {
+    uint32_t read[4];
+    ptx::ld_global_v4_b32(read, words + 128 * cta + 4 * threadIdx.x);
+    for (int i = 0; i < 4; ++i) sums[i] += read[i];
+  }
+  ptx::st_global_v4_b32(out + 4 * threadIdx.x, sums);
+}
+
+// One warp per CTA. The first CTA writes words[t] = 1000 + t and counts itself; each other waits for that,
+// and copies the words to out[32 (CTA - 1) + t].
+extern "C" __global__ void ld_acquire_gpu_global_u32(uint32_t* count, uint32_t* words, uint32_t* out) {
+  if (blockIdx.x == 0) {
+    words[threadIdx.x] = 1000 + threadIdx.x;
+    __syncwarp();
+    ptx::atom_acq_rel_gpu_global_add_u32_if(count, 1, threadIdx.x == 0);
+    return;
+  }
+  while (__shfl_sync(0xffffffff, ptx::ld_acquire_gpu_global_u32_if(count, threadIdx.x == 0), 0) == 0) {
+  }
+  __syncwarp();  // what the lane that loads has acquired, the others have, too
+  out[32 * (blockIdx.x - 1) + threadIdx.x] = words[threadIdx.x];
 }

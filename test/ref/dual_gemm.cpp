@@ -43,8 +43,10 @@
 // half plus W, and no product larger than W, where W bounds the sum of the products' magnitudes by the norms
 // of the row's and the column's elements (Cauchy and Schwarz). A half thus loses at most
 //     8 * (2^-23 + 17 * 2^-25) * (|c| before the half + W)
-// Both halves of the k-tiles may be one chain, or each a chain of its own whose sums are added in float: the
-// larger of both bounds holds for either. Slices of K are those of above.
+// Both halves of the k-tiles may be one chain, or each a chain of its own whose sums are added in float:
+// the larger of both bounds holds for either. Slices of K are those of above. With stream-K the k-tiles of
+// an output are divided in ways that depend on all outputs, so that its bound holds for every division of
+// them (kAnyParts).
 //
 // The epilogue works in float, with the relative error u for each rounded operation:
 //   gate g = alpha1 acc1, up v = alpha2 acc2: two roundings (host alpha times device alpha, times the sum)

@@ -26,8 +26,9 @@ struct Operand {
 };
 
 // A sum may be taken in any of these numbers of slices of K: each slice is a chain of its own, and their sums
-// are added up in float.
-inline constexpr int kSplits[] = {1, 2, 3, 4};
+// are added up in float. kAnyParts stands for any division of the k-tiles, of which wgmma alone has a bound.
+inline constexpr int kAnyParts = 0;
+inline constexpr int kSplits[] = {1, 2, 3, 4, kAnyParts};
 
 // The instructions of a tensor core: each has an order and a rounding of its own.
 enum class TensorCore { kTcgen05, kWgmma };

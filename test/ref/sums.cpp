@@ -179,6 +179,32 @@ __attribute__((target_clones("avx512f", "fma", "default"))) void lost_by_wgmma(
   }
 }
 
+// Does the same where the k-tiles are divided in any way. A chain that is under way at some half has begun
+// at a k-tile before it, so that it lies between the sum so far less the largest, and less the smallest, of
+// the sums at which it may have begun. Each k-tile but the first may begin a part, which takes an addition.
+__attribute__((target_clones("avx512f", "fma", "default"))) void lost_in_any_parts(
+    const double* added, const double* left, const double* right, int64_t halves, double* out) {
+  constexpr double kStep = 0x1p-23 + 17 * 0x1p-25;
+  constexpr int kSteps = 8;
+  for (int h = 0; h < 2; ++h) {
+    Doubles8 lost = {}, sum = {}, low = {}, high = {};
+    for (int64_t i = 0; i < halves; ++i) {
+      if (i % 2 == 0) {
+        low = sum < low ? sum : low;
+        high = sum > high ? sum : high;
+        if (i > 0) add_magnitude(lost, sum, 0x1p-24);
+      }
+      const Doubles8 reach =
+          left[i] * *reinterpret_cast<const DoublesInMemory*>(right + i * kTileCols + h * 8);
+      const Doubles8 above = sum - low, below = high - sum;
+      lost += kSteps * kStep * (reach + (above > below ? above : below));
+      sum += *reinterpret_cast<const DoublesInMemory*>(added + i * kTileRows * kTileCols + h * 8);
+    }
+    add_magnitude(lost, sum, 0x1p-24);
+    *reinterpret_cast<DoublesInMemory*>(out + h * 8) = lost;
+  }
+}
+
 // Computes the rows of 16 outputs of one product after the other.
 class Rows {
  public:
@@ -225,7 +251,8 @@ class Rows {
     if (wanted_.tensor_core) tile.chains[tile.divisions++].start(1);
     if (wgmma_) return;
     for (const int slices : wanted_.splits)
-      if (slices != 1 || !wanted_.tensor_core) tile.chains[tile.divisions++].start(slices);
+      if (slices != kAnyParts && (slices != 1 || !wanted_.tensor_core))
+        tile.chains[tile.divisions++].start(slices);
   }
 
   void take(const Tile& tile, int64_t row, int64_t r, const Unpacked& right,
@@ -237,11 +264,16 @@ class Rows {
     if (wanted_.tensor_core) put(tile.chains[0].sum, out.tensor_core);
     if (wgmma_) {
       const int64_t count = halves_of(blocks_);
-      for (const int slices : wanted_.splits)
-        lost_by_wgmma(&halves[r * kTileCols], &left_.norms[(row + r) * count], right.norms.data(), count,
-                      slices, out.lost[split_index(slices)]);
+      const double *const added = &halves[r * kTileCols], *const norms = &left_.norms[(row + r) * count];
+      for (const int slices : wanted_.splits) {
+        double* const lost = out.lost[split_index(slices)];
+        if (slices == kAnyParts) lost_in_any_parts(added, norms, right.norms.data(), count, lost);
+        else lost_by_wgmma(added, norms, right.norms.data(), count, slices, lost);
+      }
       return;
     }
+    // No kernel divides so here: a bound of nothing passes nothing, and is the largest of no set of bounds.
+    std::fill_n(out.lost[split_index(kAnyParts)], kTileCols, 0.0);
     const int64_t steps = (blocks_ + kBlocksPerStep - 1) / kBlocksPerStep;
     const double aligned = 5 * 0x1p-35 * (static_cast<double>(left_.scale_max) * right.scale_max) * steps;
     for (size_t division = 0; division < tile.divisions; ++division) {

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "ref/dual_gemm.h"
 #include "ref/formats.h"
 
 namespace dualgemm_test {
@@ -366,6 +367,10 @@ void DeviceSet::upload_group_rows(const std::vector<int32_t>& rows) {
 
 void DeviceSet::launch(cudaStream_t stream) const { check_status(dualgemm_launch_ex(&args_, stream)); }
 
+int32_t parts_of(const dualgemm_instance_info_t& info) {
+  return info.stream_k != 0 ? ref::kAnyParts : info.split_k;
+}
+
 int32_t DeviceSet::split_k() const {
   dualgemm_device_t device;
   dualgemm_device_init(&device);
@@ -376,7 +381,7 @@ int32_t DeviceSet::split_k() const {
   dualgemm_instance_info_t info;
   dualgemm_instance_info_init(&info);
   check_status(dualgemm_instance_info(id, &info));
-  return info.split_k;
+  return parts_of(info);
 }
 
 std::vector<Output> DeviceSet::download() const {

@@ -18,6 +18,9 @@ namespace dualgemm_test {
 
 void check_status(dualgemm_status_t status);  // std::runtime_error with what the library says
 
+// Returns how an instance divides K, as Output::split_k has it.
+int32_t parts_of(const dualgemm_instance_info_t& info);
+
 // A test may ask this of a launch besides the problem.
 struct LaunchOptions {
   dualgemm_dtype_t dtype = DUALGEMM_DTYPE_FP16;

@@ -81,7 +81,7 @@ struct Output {
   dualgemm_dtype_t dtype = DUALGEMM_DTYPE_BF16;
   std::vector<uint16_t> bits =
       {};               // [m, n] of any type, compact, by 16 bits: a row is a whole number of them
-  int32_t split_k = 1;  // slices of K in the instance that computed it
+  int32_t split_k = 1;  // slices of K in the instance that computed it, or ref::kAnyParts
   float encode = 1;     // the encode scale, which FP8 and NVFP4 hold their numbers times
   std::vector<uint8_t> factors = {};  // [m, n / 16] of NVFP4
 

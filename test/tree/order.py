@@ -27,7 +27,7 @@ SIM = [
     ['shim/*', 'command/*'],
 ]
 KERNEL = [
-    ['epilogue/list.h'],
+    ['epilogue/list.h', 'stream_k.h'],
     ['architecture.h', 'params.h', 'epilogue/kinds.h'],
     ['plan.h'],
     ['convert/params.h'],

@@ -31,6 +31,18 @@ static float wgmma(float c, const std::vector<double>& products) {
   return static_cast<float>(sum == 0 ? 0 : cut(sum, std::ilogb(sum) - 23));
 }
 
+// Returns the k-tiles at which parts of a sum begin, and their end. Where any parts are allowed, `rng`
+// makes them up.
+static std::vector<int64_t> parts_of(int64_t k_tiles, int slices, Rng& rng) {
+  std::vector<int64_t> begins;
+  for (int64_t s = 0; s < slices; ++s) begins.push_back(k_tiles * s / slices);
+  if (slices == ref::kAnyParts)
+    for (int64_t tile = 0; tile < k_tiles; ++tile)
+      if (tile == 0 || rng.between(0, 1) == 0) begins.push_back(tile);
+  begins.push_back(k_tiles);
+  return begins;
+}
+
 // Sums one row of A and one of B. Within each half of a k-tile the elements come in an order that `rng` makes
 // up.
 static double sum_of(const Problem& p, int32_t row, int32_t column, int slices, int groups, Rng& rng) {
@@ -41,11 +53,11 @@ static double sum_of(const Problem& p, int32_t row, int32_t column, int slices, 
            double{ref::e2m1_decode(ref::nibble(&p.b1[column * p.ldb1 / 2], k))} *
            ref::ue4m3_decode(p.sfb1[ref::sf_offset(p.k, column, k / 16)]);
   };
-  const int64_t k_tiles = (p.k + 255) / 256;
+  const std::vector<int64_t> begins = parts_of((p.k + 255) / 256, slices, rng);
   float total = 0;
-  for (int64_t s = 0; s < slices; ++s) {
+  for (size_t part = 0; part + 1 < begins.size(); ++part) {
     float chains[2] = {0, 0};
-    for (int64_t tile = k_tiles * s / slices; tile < k_tiles * (s + 1) / slices; ++tile)
+    for (int64_t tile = begins[part]; tile < begins[part + 1]; ++tile)
       for (int half = 0; half < 2; ++half) {
         std::vector<int64_t> order;
         for (int64_t k = 256 * tile; k < 256 * (tile + 1); ++k)
@@ -76,6 +88,7 @@ TEST_CASE("the bound for wgmma holds in any order, and says something", "[ref]")
     const ref::Product product = product_of(p);
     for (const int slices : ref::kSplits)
       for (const int groups : {1, 2}) {
+        if (slices == ref::kAnyParts && groups == 2) continue;  // no instance does both
         INFO("k " << k << ", slices " << slices << ", chains " << groups);
         double worst = 0;
         for (int32_t row = 0; row < p.m; ++row)

@@ -75,7 +75,7 @@ class InstanceInfo(Structure):
         ("struct_size", c_uint32), ("c_dtype", c_int32), ("name", c_char_p),
         *_fields(c_int32, "cta_group tile_m tile_n tile_k stages acc_stages mma_n mmas_per_step split_k threads "
                           "smem_bytes tmem_columns scale_stages scale_k_tiles grouped overlapped general cc_major "
-                          "a_dtype reserved0 products reserved1"),
+                          "a_dtype reserved0 products stream_k"),
     ]
 
 

@@ -357,8 +357,9 @@ TEST_CASE("every plain instance of one product is chosen for something", "[host]
       std::set<int32_t> seen;
       for_each_shape([&](Shape shape) {
         shape.activation = kNone;
-        for (const bool room : {false, true})
-          seen.insert(select_instance(kind, shape, machine_for(kind.arch), {.prepared_a = room}));
+        for (const Allowed& allowed :
+             {Allowed{}, Allowed{.prepared_a = true}, Allowed{.prepared_a = true, .stream_k = true}})
+          seen.insert(select_instance(kind, shape, machine_for(kind.arch), allowed));
       });
       for (const bool grouped : {false, true})
         for (const auto& [instance, index] : instances_of(kind, grouped)) {

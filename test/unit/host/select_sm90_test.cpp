@@ -37,7 +37,8 @@ static void for_each_shape(const LookAt& look_at) {
     }
 }
 
-constexpr Allowed kRoom{.prepared_a = true};
+// Room for A alone, and for sums of parts, too.
+constexpr Allowed kRoom{.prepared_a = true}, kRoomForParts{.prepared_a = true, .stream_k = true};
 
 static const Instance& chosen(const Shape& shape, InstanceKind kind = kPlain, Allowed allowed = {}) {
   const int32_t index = select_instance(kind, shape, kH100, allowed);
@@ -52,6 +53,7 @@ TEST_CASE("on 9.0 every instance is chosen for something", "[host][select_instan
   for_each_shape([&](const Shape& shape) {
     seen.insert(chosen(shape, kind).name);
     seen.insert(chosen(shape, kind, kRoom).name);
+    seen.insert(chosen(shape, kind, kRoomForParts).name);
   });
   for (const Instance& instance : instances(Arch::kSm90)) {
     if (!is_kind(instance, kind)) continue;

@@ -63,6 +63,7 @@ static dualgemm::sm90::Options sm90_options_of(const Plan& plan) {
           .prepare_warps = plan.a16.warps,
           .ctas_per_sm = plan.ctas_per_sm,
           .grouped = plan.tile.grouped,
+          .stream_k = plan.tile.stream_k,
           .a_type = plan.a_type,
           .products = plan.mma.accumulators};
 }

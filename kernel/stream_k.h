@@ -1,0 +1,71 @@
+// stream_k.h -- stream-K: where the tiles do not fill the SMs evenly, teams of CTAs share tiles along K. Here
+// is how large teams are; common/stream_k.cuh has who computes what. It is plain C++ without CUDA types.
+#pragma once
+
+#include <cstdint>
+
+#include "ptx/host_device.h"
+
+namespace dualgemm {
+
+// A launch has at most this many CTAs, since its workspace has room for the parts of as many.
+inline constexpr uint32_t kMostStreamCtas = 132;
+// Of the tiles that they share a CTA has a part of two at most, beside whole ones.
+inline constexpr uint32_t kPartsOfCta = 2;
+// More members would have more places of A in use at a time, and have to add up more parts.
+inline constexpr uint32_t kMostMembers = 4;
+// A team has to save more k-tiles than this, because the exchange of its parts takes as long (not measured).
+inline constexpr uint32_t kKTilesOfExchange = 2;
+
+// Every CTA computes as many whole tiles first. The tiles that are left are fewer than CTAs; teams share
+// them.
+struct Teams {
+  uint32_t members;  // of a team; 1: the tiles that are left are whole, too
+  uint32_t count;    // of teams
+
+  bool operator==(const Teams&) const = default;
+};
+
+// Returns the most k-tiles that a member has of the tiles that are left.
+DUALGEMM_HOST_DEVICE constexpr uint32_t longest_span(Teams teams, uint32_t left, uint32_t k_tiles) {
+  const uint32_t tiles = (left + teams.count - 1) / teams.count;
+  return (tiles * k_tiles + teams.members - 1) / teams.members;
+}
+
+// Returns the teams that end soonest.
+DUALGEMM_HOST_DEVICE constexpr Teams teams_for(uint32_t tiles, uint32_t k_tiles, uint32_t ctas) {
+  const uint32_t left = tiles % ctas;
+  Teams best{1, ctas};
+  uint32_t least = longest_span(best, left, k_tiles);
+  // Each member has a k-tile.
+  for (uint32_t members = 2; members <= kMostMembers && members <= ctas && members <= k_tiles; ++members) {
+    const Teams teams{members, ctas / members};
+    const uint32_t span = longest_span(teams, left, k_tiles) + kKTilesOfExchange;
+    if (span >= least) continue;
+    best = teams;
+    least = span;
+  }
+  return best;
+}
+
+// All that CTAs have to know of it. Nothing is divided on the device: what a division gives differs from lane
+// to lane for all that ptxas knows, and it would keep the state of the rings in registers of each lane.
+struct Shares {
+  uint32_t rounds;  // whole tiles of each CTA
+  Teams teams;
+  uint32_t full_teams;  // the first ones have a tile more than the others
+  // Where the span of each member begins in its team's k-tiles, and ends: of a full team, of another.
+  uint32_t begin[2][kMostMembers + 1];
+};
+
+DUALGEMM_HOST_DEVICE constexpr Shares shares_for(uint32_t tiles, uint32_t k_tiles, uint32_t ctas) {
+  Shares out{tiles / ctas, teams_for(tiles, k_tiles, ctas), 0, {}};
+  const uint32_t left = tiles % ctas, of_others = left / out.teams.count;
+  out.full_teams = left % out.teams.count;
+  for (uint32_t other = 0; other < 2; ++other)
+    for (uint32_t member = 0; member <= out.teams.members; ++member)
+      out.begin[other][member] = (of_others + 1 - other) * k_tiles * member / out.teams.members;
+  return out;
+}
+
+}  // namespace dualgemm

@@ -1,0 +1,115 @@
+// stream_k_test.cpp -- instances with stream-K, whose CTAs share tiles through the workspace: right results
+// on every number of CTAs, the same bits whoever comes last, and nothing found by the checkers of the
+// simulator.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernel/extras.h"
+#include "kernel/judged.h"
+#include "support/thorough.h"
+
+using namespace dualgemm_test;
+
+namespace {
+
+std::vector<NamedInstance> stream_instances() {
+  std::vector<NamedInstance> out;
+  for (const int32_t products : {2, 1})
+    for (const NamedInstance& instance : instances_of_device(products))
+      if (instance.info.stream_k != 0) out.push_back(instance);
+  return out;
+}
+
+// The same tile without stream-K: its name lacks the letters.
+LaunchOptions unshared(const NamedInstance& instance) {
+  std::string name = instance.name;
+  name.erase(name.find("sk"), 2);
+  for (const NamedInstance& other : instances_of_device(instance.info.products))
+    if (other.name == name) return use(other);
+  throw std::runtime_error(instance.name + " has no sibling");
+}
+
+struct Case {
+  int32_t m_tiles, n_tiles, k_tiles, problems, max_sms;
+};
+// One tile for four members; two tiles for three, of which one has a part of both; a whole tile for each
+// CTA, then one for three; teams of three, a CTA in none, and a batch; as many tiles as CTAs.
+constexpr Case kCases[] = {
+    {1, 1, 9, 1, 0}, {1, 2, 10, 1, 3}, {2, 2, 5, 1, 3}, {1, 3, 5, 3, 7}, {2, 2, 3, 1, 4}};
+
+// Some make any member the last to come.
+constexpr std::pair<const char*, uint64_t> kModes[] = {
+    {"default", 0}, {"random", 1}, {"starve-cta", 1}, {"starve-cta", 2}, {"starve-cta", 3}, {"reverse", 1}};
+
+ProblemSet problems_of(const NamedInstance& instance, const Case& x, uint64_t seed) {
+  const int32_t step = instance.dtype == DUALGEMM_DTYPE_NVFP4 ? 16 : 8;
+  return make_batch(Data::kFullRange, x.problems, x.m_tiles * instance.info.tile_m - 9,
+                    x.n_tiles * instance.info.tile_n - step, x.k_tiles * instance.info.tile_k - 80, seed,
+                    Alphas::kOwn);
+}
+
+}  // namespace
+
+TEST_CASE("stream-K: nothing is found on any number of CTAs", "[.h100][stream_k]") {
+  const std::vector<NamedInstance> all = thorough() ? stream_instances() : in_turn(stream_instances());
+  REQUIRE_FALSE(all.empty());
+  for (const NamedInstance& instance : all) DYNAMIC_SECTION(instance.name) {
+      for (size_t i = 0; i < std::size(kCases); ++i) {
+        INFO("case " << i);
+        ProblemSet set = problems_of(instance, kCases[i], 70 + i);
+        SetOptions options = use_all_of(instance, set);
+        options.max_sms = kCases[i].max_sms;
+        options.flags |=
+            i % 2 == 0 ? 0 : DUALGEMM_FLAG_PDL;  // twice in the same workspace, each behind a pass
+        for (const auto& [mode, seed] : kModes) {
+          INFO(mode << " " << seed);
+          Judged judged(mode, seed);
+          check_launch(set, options);
+          CHECK(judged.findings_and_certificate() == "");
+        }
+      }
+    }
+}
+
+TEST_CASE("stream-K: the bits do not depend on who comes last", "[.h100][stream_k][schedule]") {
+  for (const NamedInstance& instance : stream_instances()) {
+    if (instance.dtype != DUALGEMM_DTYPE_FP32) continue;  // others round most differences away
+    DYNAMIC_SECTION(instance.name) {
+      for (const Case& x : {kCases[0], kCases[1]}) {
+        ProblemSet set = problems_of(instance, x, 80);
+        SetOptions options = use_all_of(instance, set);
+        options.max_sms = x.max_sms;
+        DeviceSet device(set, options);
+        const auto bits = [&] {
+          device.poison();
+          device.launch(nullptr);
+          return device.download();
+        };
+        const std::vector<Output> expected = bits();
+        for (const char* mode : {"reverse", "starve-cta", "starve-warp", "one-late", "random", "late"})
+          for (const uint64_t seed : {1, 2}) {
+            INFO(mode << " " << seed);
+            const Scheduled scheduled(mode, seed);
+            CHECK((bits() == expected));
+          }
+      }
+    }
+  }
+}
+
+TEST_CASE("stream-K: without a tile that is shared the bits are those of the same tile",
+          "[.h100][stream_k]") {
+  for (const NamedInstance& instance : in_turn(stream_instances())) DYNAMIC_SECTION(instance.name) {
+      ProblemSet set = problems_of(instance, {2, 2, 3, 1, 0}, 90);
+      SetOptions options = use_all_of(instance, set);
+      const int32_t id = options.instance_id;
+      for (const int32_t max_sms : {1, 2, 4}) {
+        options.max_sms = max_sms;
+        options.instance_id = id;
+        const std::vector<Output> shared = run(set, options);
+        options.instance_id = unshared(instance).instance_id;
+        CHECK((run(set, options) == shared));
+      }
+    }
+}
