@@ -9,8 +9,8 @@
 // depend on who was last. A CTA that finds all others there before it writes anything is the last, and
 // leaves nothing.
 //
-// CTA c has room for two parts: 2 c for one that goes on where CTA c - 1 ended, 2 c + 1 for the beginning
-// of a tile.
+// CTA c has room for two parts: 2 c for one that goes on where the team's member before it ended, 2 c + 1
+// for the beginning of a tile.
 #pragma once
 
 #include "kernel/params.h"
