@@ -140,6 +140,13 @@ class Setup(unittest.TestCase):
         for part in "apt-get cannot install catch2 spin", "build/apt.log": self.assertIn(part, said)
         self.assertIn("Unable to fetch", (self.folder / "build/apt.log").read_text())
 
+    def test_no_pytorch_and_no_venv(self):
+        """The stand-in for python3 has no ensurepip, as Debian's without python3-venv."""
+        self.assertIn("apt-get cannot install python3-venv", self.refused("torch", MISSING="python3-venv"))
+        said = self.refused("torch")
+        for part in "python3 -m venv cannot make build/torch", "build/pip.log", "set TORCH_PYTHON":
+            self.assertIn(part, said)
+
     def test_an_unknown_target(self):
         self.assertIn("librar: must be lib, install, build", self.refused("librar"))
 
