@@ -148,7 +148,8 @@ enum {
   DUALGEMM_FLAG_PDL = 1 << 0,
   /* With PDL, B1, B2, SFB1 and SFB2 may be read before that end: no work that may still run writes them. */
   DUALGEMM_FLAG_STATIC_WEIGHTS = 1 << 1,
-  /* A row of C has the same bits whatever M, batch, groups and expected_rows are. */
+  /* A row of C has the same bits whatever M, batch, groups and expected_rows are, among launches that all have
+     a group_mode or all have none (manual: LAUNCHING.md has the other conditions). */
   DUALGEMM_FLAG_BATCH_INVARIANT = 1 << 2,
   /* The driver is asked about every pointer: INVALID_VALUE unless all of its tensor lies in memory of the
      current device, or in managed or registered host memory (manual: ERRORS.md). Functions that look at no
@@ -189,7 +190,7 @@ typedef struct dualgemm_args {
   int32_t m, n, k;               /* elements; k a multiple of 16, n of 16 (NVFP4 C), 4 (FP32 C, with D1 and D2
                                     in FP32, too), else 8. With m or n 0 nothing is done. With k 0 no input is
                                     read and all outputs but amax_out become zero, whatever instance_id and
-                                    max_sms are; groups, or a bias, are NOT_SUPPORTED then */
+                                    max_sms are; groups, a bias or c_add are NOT_SUPPORTED then */
   int32_t batch;                 /* problems of one shape; 0 = 1 */
   const void *a, *b1, *b2;       /* [m, k], [n, k], [n, k] packed E2M1, element 2i in the low nibble, or a of
                                     another a_dtype; 16-byte aligned */
@@ -235,8 +236,8 @@ typedef struct dualgemm_args {
   int32_t max_sms;       /* 0 = all, else at most this many CTAs run at once */
   int32_t reserved0;     /* 0 */
   void* workspace;       /* device, 256-byte aligned, overlaps nothing else: optional room for a launch, which is
-                            faster with dualgemm_workspace_size() bytes where these are not 0. Launches that may
-                            run at the same time need one each */
+                            faster with dualgemm_workspace_size() bytes where these are not 0. Launches on two
+                            streams need one each, those on one stream may share it */
   size_t workspace_size; /* bytes, below 2^48 */
   int32_t group_mode;    /* dualgemm_group_mode_t */
   int32_t groups;        /* with a group_mode 1 .. DUALGEMM_MAX_GROUPS, else 0 */
@@ -277,10 +278,10 @@ DUALGEMM_API void dualgemm_args_init_sized(dualgemm_args_t* args, size_t struct_
 /* ---- launch -------------------------------------------------------------------------------------------- */
 
 /* One problem with compact tensors and host alphas; pointers and sizes as in dualgemm_args_t. Asynchronous on
- * `stream`, which belongs to the current device; may be captured into a graph. Returns NULL_POINTER,
- * INVALID_VALUE, INVALID_SHAPE, INVALID_STRIDE, MISALIGNED, ALIASING, NOT_SUPPORTED, NO_DEVICE,
- * ARCH_MISMATCH, DRIVER_TOO_OLD, RUNTIME_MISMATCH or CUDA_ERROR before anything is launched; m == 0 or n == 0
- * succeeds without a launch, and k == 0 fills C with zeros. */
+ * `stream`, which belongs to the current device; may be captured into a graph once its kernel is loaded
+ * (dualgemm_init). Returns NULL_POINTER, INVALID_VALUE, INVALID_SHAPE, INVALID_STRIDE, MISALIGNED, ALIASING,
+ * NOT_SUPPORTED, NO_DEVICE, ARCH_MISMATCH, DRIVER_TOO_OLD, RUNTIME_MISMATCH or CUDA_ERROR before anything is
+ * launched; m == 0 or n == 0 succeeds without a launch, and k == 0 fills C with zeros. */
 DUALGEMM_API dualgemm_status_t dualgemm_launch(const void* a, const void* b1, const void* b2, const void* sfa,
                                                const void* sfb1, const void* sfb2, void* c, int32_t m,
                                                int32_t n, int32_t k, float alpha1, float alpha2,
