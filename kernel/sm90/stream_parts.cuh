@@ -2,15 +2,15 @@
 // No CTA waits for another. Each leaves its sums in global memory and counts itself; the last to come adds
 // up the parts and finishes the tile:
 //
-//   all but the last:   sums  -->  part_sums[part][block][thread]    parts_there[tile] + 1
-//   the last:           part 0 + part 1 + ...                        --> finish
+//   all but the last:   sums  -->  part_sums[slot][i / 4][thread][i % 4]    parts_there[tile] + 1
+//   the last:           part 0 + part 1 + ...  --> finish                   i: of a thread's sums
 //
 // Parts are added in the order of K, its own where it stands in that order, so that the result does not
 // depend on who was last. A CTA that finds all others there before it writes anything is the last, and
 // leaves nothing.
 //
-// CTA c has room for two parts: 2 c for one that goes on where the team's member before it ended, 2 c + 1
-// for the beginning of a tile.
+// CTA c has two slots: 2 c for a part of a tile that the team's member before it has begun, 2 c + 1 for the
+// first part of a tile.
 #pragma once
 
 #include "kernel/params.h"
@@ -61,7 +61,8 @@ class StreamParts {
     const bool any = ptx::barrier_red_or(kMultiplyBarrier, kThreads, value);
     return __shfl_sync(0xffffffff, static_cast<int>(any), 0) != 0;
   }
-  // Returns where this thread's first four sums of a part are; four threads' worth further are the next.
+  // Returns where this thread's first four sums of a part are. Its next four are behind the first four of all
+  // threads.
   DUALGEMM_DEVICE float* place(const TilePart& part, int index) const {
     const int cta = part.first_cta + index * part.cta_step;
     const int slot = static_cast<int>(kPartsOfCta) * cta + (index == 0 ? 1 : 0);

@@ -36,7 +36,7 @@ void choose_rows(Bytes& bytes, int32_t* batch, int32_t* group_mode, int32_t* gro
 void choose_one_product(Bytes& bytes, dualgemm_args_t* args) {
   args->products = 1;
   args->activation = 0;
-  args->linear_activation = bytes.below(6);
+  args->linear_activation = bytes.below(DUALGEMM_LINEAR_ACTIVATION_RELU2 + 1);
   args->b2 = args->sfb2 = args->bias2 = nullptr;
   args->alpha2_dev = nullptr;
   args->d2 = nullptr;

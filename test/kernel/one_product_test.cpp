@@ -23,7 +23,8 @@ std::vector<NamedInstance> instances(bool general, bool grouped) {
 
 // Returns the activation of this turn: a plain instance has none.
 Linear activation_of(const NamedInstance& instance, int32_t turn) {
-  return instance.info.general == 0 ? DUALGEMM_LINEAR_ACTIVATION_NONE : static_cast<Linear>(turn % 6);
+  return instance.info.general == 0 ? DUALGEMM_LINEAR_ACTIVATION_NONE
+                                    : static_cast<Linear>(turn % (DUALGEMM_LINEAR_ACTIVATION_RELU2 + 1));
 }
 
 // Gives a set all that the instance may compute beside the product, with the activation of this turn.
