@@ -42,7 +42,7 @@ ELSEWHERE = {
     "cmake -B build -DCMAKE_PREFIX_PATH": "ctest -R 'package: as a subproject'",  # with the files of the page
     "python3 -m venv": None,  # Debian's python3 has no venv without a package that nothing else here needs
     "pip install ./host/python": "ctest -R 'python: the module as pip installs it'",
-    "pip install './host/python[transformers]'": None,  # needs PyTorch and transformers
+    "pip install -e './host/python[transformers]'": None,  # needs PyTorch and transformers
     "python3 -m dualgemm.transformers": "make test-torch",
     "sh bench/contenders/triton.sh": None,  # needs Triton
     "popcorn-cli": None,  # needs an account and a GPU of the contest's
