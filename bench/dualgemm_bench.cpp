@@ -158,7 +158,9 @@ int run_shapes(const bench::Options& options, const Place& place, const std::vec
   const std::vector<bench::Result> results = bench::run_all<bench::Result>(
       shapes,
       [&](bench::Result* result) {
-        timed ? measure(result, epilogue, device, effort) : describe(result, epilogue, device);
+        if (timed) return measure(result, epilogue, device, effort);
+        describe(result, epilogue, device);
+        if (options.every_instance) describe_instances(result, epilogue, device);
       },
       [&](const bench::Result& result) {
         fmt::print("{}", table.row(result));

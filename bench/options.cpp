@@ -97,8 +97,9 @@ void add_effort(CLI::App* app, Options* options) {
          "a kernel of somebody else's, timed in turns with the library (contender.h); may be repeated")
       ->excludes(verify_only)
       ->excludes(ablation);
-  app->add_flag("--every-instance", options->every_instance,
-                "time every instance that takes a shape, instead of the baseline")
+  app->add_flag(
+         "--every-instance", options->every_instance,
+         "time every instance that takes a shape, instead of the baseline; where nothing is timed, list them")
       ->excludes(verify_only)
       ->excludes(ablation);
   app->add_option("--json", options->json_path, "also write everything to this file");

@@ -87,7 +87,14 @@ json baseline_json(const BaselineTime& time) {
 }
 
 json instance_json(const InstanceTime& time) {
-  return with_times({{"name", time.name()}, {"modelled_us", or_null(time.modelled_us)}}, time);
+  json out{{"name", time.name()}, {"modelled_us", or_null(time.modelled_us)}};
+  if (!time.error.empty()) {
+    out["error"] = time.error;
+  } else if (time.stream) {
+    out["stream"] = to_json(*time.stream);
+    out["graph"] = to_json(*time.graph);
+  }
+  return out;
 }
 
 json contender_json(const ContenderTime& time) {

@@ -49,22 +49,33 @@ std::optional<double> modelled_us(int32_t id, const Shape& shape, const Epilogue
   }
 }
 
-// Verifies every instance that takes the shape, and returns them.
+// Returns every instance that takes the shape, not timed yet.
+std::vector<InstanceTime> instances_for(const Shape& shape, const Epilogue& epilogue,
+                                        const dualgemm_device_t& device) {
+  dualgemm_args_t args = described_args(shape, epilogue);
+  std::vector<InstanceTime> out;
+  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
+    args.instance_id = id;
+    if (dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_SUCCESS)
+      out.push_back({id, modelled_us(id, shape, epilogue, device)});
+  }
+  return out;
+}
+
+// Verifies every instance that takes the shape and is worth its time, and returns them.
 std::vector<InstanceTime> every_instance(Workload* workload, const Epilogue& epilogue,
                                          const dualgemm_device_t& device, int samples) {
   const Shape& shape = workload->shape();
-  std::vector<InstanceTime> out;
-  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
-    dualgemm_args_t args = described_args(shape, epilogue);
-    args.instance_id = id;
-    if (dualgemm_can_implement_on(&args, &device) != DUALGEMM_STATUS_SUCCESS) continue;
-    // Every tile of a problem's rows brings in all weights again. With more than 16 of them an instance takes
-    // so long that its time is not worth the wait.
-    const int32_t rows = args.expected_rows > 0 ? args.expected_rows : shape.m;
-    if (rows > 16 * dualgemm::instance(id - 1).plan.tile.m) continue;
-    InstanceTime& time = out.emplace_back(InstanceTime{id, modelled_us(id, shape, epilogue, device)});
+  std::vector<InstanceTime> out = instances_for(shape, epilogue, device);
+  // Every tile of a problem's rows brings in all weights again. With more than 16 of them an instance takes
+  // so long that its time is not worth the wait.
+  const int32_t usual_rows = sizes_of(shape, epilogue).expected_rows;
+  const int32_t rows = usual_rows > 0 ? usual_rows : shape.m;
+  std::erase_if(
+      out, [&](const InstanceTime& time) { return rows > 16 * dualgemm::instance(time.id - 1).plan.tile.m; });
+  for (InstanceTime& time : out) {
     show_progress(shape_text(shape) + ": verifying " + time.name());
-    time.error = workload->verify(samples, launch_instance(id));
+    time.error = workload->verify(samples, launch_instance(time.id));
   }
   return out;
 }
@@ -107,6 +118,14 @@ void time_in_turns(Result* result, Workload* workload, const std::vector<Baselin
 }
 
 }  // namespace
+
+void describe_instances(Result* result, const Epilogue& epilogue, const dualgemm_device_t& device) {
+  result->instances = instances_for(result->shape, epilogue, device);
+  std::erase_if(result->instances, [](const InstanceTime& time) { return !time.modelled_us; });
+  std::stable_sort(
+      result->instances.begin(), result->instances.end(),
+      [](const InstanceTime& x, const InstanceTime& y) { return *x.modelled_us < *y.modelled_us; });
+}
 
 void measure(Result* result, const Epilogue& epilogue, const dualgemm_device_t& device,
              const Effort& effort) {

@@ -25,8 +25,8 @@ namespace bench {
 struct InstanceTime {
   int32_t id;
   std::optional<double> modelled_us;  // the model has no split-K in several waves
-  Timing stream{}, graph{};
-  std::string error = {};  // why there is no time
+  std::optional<Timing> stream{}, graph{};
+  std::string error = {};  // what was wrong with its result
 
   const char* name() const { return dualgemm::instance(id - 1).name; }
 };
@@ -86,6 +86,10 @@ struct Effort {
 // Fills in what is known without running anything; throws std::runtime_error for what the library or the
 // benchmark refuses.
 void describe(Result* result, const Epilogue& epilogue, const dualgemm_device_t& device);
+
+// Adds the instances that take the shape, each with the time that the cost model expects, the fastest first.
+// Those of which it expects none are no candidates.
+void describe_instances(Result* result, const Epilogue& epilogue, const dualgemm_device_t& device);
 
 // Verifies and times on the current device, which is `device`. A row keeps what is known when something
 // throws.

@@ -158,7 +158,10 @@ std::string Report::modelled_row(const Result& result) const {
   std::vector<std::string> cells = computed_by(result);
   cells.insert(cells.end(), {range_text(m.us(), m.low_us, m.high_us, modelled_us_text),
                              tflops_text(result.budget->flops, m.us()), share_text(roof, m.us())});
-  return line(result, cells);
+  std::string text = line(result, cells);
+  for (const InstanceTime& time : result.instances)
+    text += fmt::format("  {}: {}\n", time.name(), modelled_us_text(*time.modelled_us));
+  return text;
 }
 
 std::string Report::measured_row(const Result& result) const {
@@ -187,9 +190,9 @@ std::string Report::measured_row(const Result& result) const {
     text += wrapped(
         time.name() + std::string(": ") +
             (time.error.empty() ? fmt::format("{} us, in a graph {}, model {}",
-                                              range_text(time.stream.median_us, time.stream.p10_us,
-                                                         time.stream.p90_us, us_text),
-                                              us_text(time.graph.median_us),
+                                              range_text(time.stream->median_us, time.stream->p10_us,
+                                                         time.stream->p90_us, us_text),
+                                              us_text(time.graph->median_us),
                                               time.modelled_us ? modelled_us_text(*time.modelled_us) : "none")
                                 : "wrong: " + time.error),
         2);
@@ -217,6 +220,11 @@ std::string Report::legend(const std::vector<Result>& results) const {
   const bool modelled = times_ == Times::kModelled, measured = times_ == Times::kMeasured;
   if (modelled)
     explain("us (range): by the cost model (host/MODEL.md); with one of its constants at either end.");
+  if (modelled &&
+      std::any_of(results.begin(), results.end(), [](const Result& x) { return !x.instances.empty(); }))
+    explain(
+        "Below a problem: the instances that take it, by that time. The choice is the simplest of those within "
+        "2 % of the fastest, and a general one only where no plain one takes it.");
   if (measured || times_ == Times::kBaseline)
     explain("us (p10..p90): median over the repeats, 10th and 90th percentile.");
   if (measured) explain("model: what the cost model expects, us (host/MODEL.md).");

@@ -3,7 +3,9 @@
 //   published   a measurement by others
 //   fit         to published times of other kernels, which do not tell these constants apart well
 //   H200, H100  measured on one by the authors of this library
-//   open        nobody has measured it; a stand-in that makes sense
+//   times       fit to the times of whole launches; host/MODEL.md says how `make calibrate` fits them anew
+//   counted     of instructions in machine code
+//   open        nobody has measured it, or the times do not tell; a value that makes sense
 #pragma once
 
 #include <algorithm>
@@ -199,9 +201,9 @@ inline constexpr CostConstants kH100Costs{
     .expand_bf16 = 1.27,         // counted: 413 instructions of the loop, 325 to fp16
     .expand_activation = 0.052,  // times
     .order_activation =
-        0.08,  // times on an H200, of an A in fp16: 0.067 for tiles of 64 rows, 0.1 for those of 128
+        0.08,  // H200: launches with an A in fp16; 0.067 for tiles of 64 rows, 0.1 for those of 128
     .multiply_adds = 2048,  // published
-    .least_columns = 16,    // tried by hand: the times do not tell it from 8 to 48
+    .least_columns = 16,    // open: the times do not tell it from 8 to 48
     .beside = 0.6,          // times
     .chain = 170,           // times
     .round = 0.86,          // times

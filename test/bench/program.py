@@ -54,6 +54,21 @@ def failures(folder):
     assert "needs a GPU" in bench("--baseline-only", status=1).stderr
 
 
+def every_instance(folder):
+    """Where nothing is timed it lists what could be chosen. The choice is near the fastest."""
+    report = folder / "every_instance.json"
+    for machine, *arguments in ("b200", "256x4096x7168"), ("h100", "64x5120x25600", "--products", "1"):
+        run = bench("--every-instance", "--json", report, "--shape", *arguments, machine=machine)
+        row = json.loads(report.read_text())["results"][0]
+        listed = {one["name"]: one["modelled_us"] for one in row["instances"]}
+        times = list(listed.values())
+        assert len(listed) == len(row["instances"]) > 5 and times == sorted(times), row["instances"]
+        assert row["us"] == listed[row["instance"]] <= 1.02 * times[0], row  # "within 2 %" of the legend
+        assert all(f"\n  {name}: " in run.stdout for name in listed) and "within 2 %" in " ".join(run.stdout.split())
+        assert not any({"stream", "graph", "error"} & set(one) for one in row["instances"]), row["instances"]
+    assert "  m" not in bench("--shape", "256x4096x7168").stdout
+
+
 def sixteen_bits(folder):
     """Hopper computes an A of 16 bits, by instances for it; elsewhere the library's reason is all there is."""
     report = folder / "sixteen_bits.json"
@@ -230,7 +245,7 @@ def plots(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as name:
-        checks = [tables, failures, sixteen_bits, one_product, chain, progress, reports, no_plots]
+        checks = [tables, failures, every_instance, sixteen_bits, one_product, chain, progress, reports, no_plots]
         for check in [plots] if "plot" in sys.argv[2:] else checks: check(pathlib.Path(name))
 
 

@@ -20,6 +20,7 @@ namespace calibrate_test {
 
 using bench::InstanceTime;
 using bench::Result;
+using bench::Timing;
 using namespace dualgemm;
 using dualgemm_test::contains;
 using nlohmann::json;
@@ -63,9 +64,9 @@ static CostConstants constants_at(double part) {
 
 static InstanceTime time_of(int32_t id, double us) {
   const double in_graph = us - kGraphSaves;
-  return {id, {}, {us, us, us}, {in_graph, in_graph, in_graph}};
+  return {id, {}, Timing{us, us, us}, Timing{in_graph, in_graph, in_graph}};
 }
-static double us(const InstanceTime& time) { return time.stream.median_us; }
+static double us(const InstanceTime& time) { return time.stream->median_us; }
 
 // Returns what instances take for a shape by the model, the fastest first.
 static std::vector<InstanceTime> modelled_times(const bench::Shape& shape, const CostConstants& constants,
