@@ -111,7 +111,7 @@ def one_product(folder):
         run = bench(*wrong, status=1)
         assert run.stdout == "" and why in run.stderr, run.stdout + run.stderr
     run = bench("--suites")
-    assert "linear         190        1 " in run.stdout, run.stdout
+    assert "linear              190        1 " in run.stdout, run.stdout
 
 
 def parts(folder):

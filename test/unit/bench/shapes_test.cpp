@@ -162,12 +162,14 @@ TEST_CASE("the suites of models have all weights, all numbers of rows, and nothi
       CHECK(weights.at("GLM-4.5-Air expert, 1/8") == Size{176, 4096});
     } else {
       CHECK(weights.at("Llama-3.3-70B qkv, 1/8") == Size{1280, 8192});
-      CHECK(weights.at("Qwen3-32B o") == Size{5120, 8192});
-      CHECK(weights.at("Qwen3-30B-A3B qkv, 1/8") ==
-            Size{768, 2048});  // 4 heads, and copies of the keys and values
-      CHECK(weights.at("Mixtral-8x22B expert down, 1/4") == Size{6144, 4096});
+      CHECK(weights.at("GLM-4.5 o") == Size{5120, 12288});
+      // 8 heads, and a copy of a key and a value head
+      CHECK(weights.at("Qwen3-235B-A22B qkv, 1/8") == Size{1280, 4096});
+      CHECK(weights.at("Mixtral-8x22B expert down, 1/8") == Size{6144, 2048});
       CHECK(!weights.contains("GLM-4.5-Air expert down, 1/8"));  // 176 is no multiple of 32
       CHECK(!weights.contains("Qwen2.5-7B qkv, 1/8"));           // 28 heads
+      CHECK(!weights.contains("Phi-4 qkv, 1/4"));                // 10 key and value heads
+      CHECK(!weights.contains("DeepSeek-V3 qkv"));               // latent attention
     }
   }
   CHECK(problems == 400);
