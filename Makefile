@@ -179,6 +179,7 @@ pages: configure      ## write the generated tables and drawings of the pages an
 	@python3 host/drawing/scale_factors.py
 	@python3 bench/speed_up.py
 	@python3 bench/model_speed_up.py
+	@python3 bench/models.py
 
 doxygen:              ## dualgemm.h as HTML, into build/doxygen/; what has no comment is an error
 	@.ci/setup doxygen

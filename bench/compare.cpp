@@ -4,12 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
-#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
-#include <vector>
 
 #include "report_json.h"
 #include "table.h"
@@ -18,12 +17,6 @@ namespace bench {
 namespace {
 
 using nlohmann::json;
-
-// Returns what the row is about, as a key: two rows with the same one are the same problem.
-std::string problem_of(const json& row) {
-  return json{row.at("m"), row.at("n"), row.at("k"), row.at("problems"), row.at("mode"), row.at("group_rows")}
-      .dump();
-}
 
 std::string shape_of(const json& row) {
   const std::string size =
@@ -48,6 +41,11 @@ std::optional<double> us_of(const json& row) {
 
 }  // namespace
 
+std::string problem_of(const json& row) {
+  return json{row.at("m"), row.at("n"), row.at("k"), row.at("problems"), row.at("mode"), row.at("group_rows")}
+      .dump();
+}
+
 json read_report(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw std::runtime_error("cannot read " + path);
@@ -70,6 +68,25 @@ void check_comparable(const json& old_report, const json& new_report) {
       throw std::runtime_error(fmt::format("these reports do not compare: {} was {}, and is {} now", field,
                                            then.dump(), now.dump()));
   }
+}
+
+std::map<std::string, json> kept_results(const std::vector<std::string>& paths, const json& new_report) {
+  std::map<std::string, json> kept;
+  for (const std::string& path : paths) {
+    if (!std::filesystem::exists(path)) continue;
+    const json old_report = read_report(path);
+    check_comparable(old_report, new_report);
+    for (const char* field : {"/repeats", "/samples", "/library/build", "/library/git", "/device/name"}) {
+      const json::json_pointer at(field);
+      const json then = old_report.value(at, json()), now = new_report.value(at, json());
+      if (then != now)
+        throw std::runtime_error(fmt::format("{} is of another run: {} was {}, and is {} now", path,
+                                             field + 1, then.dump(), now.dump()));
+    }
+    for (const json& row : old_report.at("results"))
+      if (!row.contains("error")) kept.emplace(problem_of(row), row);
+  }
+  return kept;
 }
 
 std::string comparison(const json& old_report, const json& new_report) {

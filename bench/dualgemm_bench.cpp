@@ -7,9 +7,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ablation/tables.h"
 #include "bench/git_hash.h"
@@ -37,7 +41,7 @@ using nlohmann::json;
 
 // Prints what --suite takes, and how many problems each has.
 void print_suites() {
-  const bench::Table table({{"suite", 9, true}, {"problems", 8}, {"products", 8}, {"", 68, true}});
+  const bench::Table table({{"suite", 14, true}, {"problems", 8}, {"products", 8}, {"", 66, true}});
   fmt::print("{}", table.heading());
   for (const bench::Suite& suite : bench::suites())
     fmt::print("{}", table.line({suite.name, std::to_string(suite.shapes.size()),
@@ -102,6 +106,16 @@ void write_json(const json& report, const std::string& path) {
   if (!file.flush()) throw std::runtime_error("cannot write " + path);
 }
 
+// Writes the results there are so far, for --keep. The file is replaced as a whole, so that an interrupted
+// run leaves a report behind. What is no file, such as a pipe, only gets the report at the end.
+void save_json(const json& report, const std::string& path) {
+  if (path.empty()) return;
+  const std::filesystem::file_status status = std::filesystem::symlink_status(path);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) return;
+  write_json(report, path + ".new");
+  std::filesystem::rename(path + ".new", path);
+}
+
 int run_ablations(const bench::Options& options, const Place& place, const std::vector<bench::Shape>& shapes,
                   json report) {
   if (options.a_dtype != "nvfp4" || options.dtype != "fp16" || options.activation != "SWIGLU" ||
@@ -132,6 +146,39 @@ std::vector<bench::ContenderFunctions> load_contenders(const std::vector<std::st
   return out;
 }
 
+// The results of a report, in the order of its shapes. Some are taken over from earlier reports; the others
+// are filled in one after the other.
+class Results {
+ public:
+  Results(const std::vector<bench::Shape>& shapes, const bench::Machine& machine,
+          const std::map<std::string, json>& kept)
+      : machine_(machine) {
+    for (const bench::Shape& shape : shapes) {
+      const auto found = kept.find(bench::problem_of(to_json(bench::Result{shape}, machine)));
+      rows_.push_back(found == kept.end() ? json() : found->second);
+      if (found == kept.end()) missing_.push_back(shape);
+    }
+  }
+  // Returns the shapes that have no result yet.
+  const std::vector<bench::Shape>& missing() const { return missing_; }
+  size_t kept() const { return rows_.size() - missing_.size(); }
+  // Fills in the first of these that has none.
+  void add(const bench::Result& result) {
+    *std::find(rows_.begin(), rows_.end(), json()) = to_json(result, machine_);
+  }
+  json rows() const {
+    json out = json::array();
+    for (const json& row : rows_)
+      if (!row.is_null()) out.push_back(row);
+    return out;
+  }
+
+ private:
+  bench::Machine machine_;
+  std::vector<json> rows_;
+  std::vector<bench::Shape> missing_;
+};
+
 // Prints a row for each shape, and then what the columns mean and how the times compare with earlier ones.
 int run_shapes(const bench::Options& options, const Place& place, const std::vector<bench::Shape>& shapes,
                bench::Times times, const bench::Machine& machine, json report) {
@@ -141,6 +188,7 @@ int run_shapes(const bench::Options& options, const Place& place, const std::vec
     old_report = bench::read_report(options.compare_path);
     bench::check_comparable(old_report, report);
   }
+  Results all(shapes, machine, bench::kept_results(options.keep_paths, report));
   const bool timed = times != bench::Times::kModelled;
   const bench::Effort effort{options.repeats,
                              options.input_sets,
@@ -156,7 +204,7 @@ int run_shapes(const bench::Options& options, const Place& place, const std::vec
     fmt::print("Nothing is timed: no GPU of compute capability 9.0 or 10.x here (found: {}).\n", place.name);
   fmt::print("{}", table.heading());
   const std::vector<bench::Result> results = bench::run_all<bench::Result>(
-      shapes,
+      all.missing(),
       [&](bench::Result* result) {
         if (timed) return measure(result, epilogue, device, effort);
         describe(result, epilogue, device);
@@ -165,10 +213,14 @@ int run_shapes(const bench::Options& options, const Place& place, const std::vec
       [&](const bench::Result& result) {
         fmt::print("{}", table.row(result));
         std::fflush(stdout);
+        all.add(result);
+        report["results"] = all.rows();
+        save_json(report, options.json_path);
       });
   fmt::print("{}", table.legend(results));
-  report["results"] = json::array();
-  for (const bench::Result& result : results) report["results"].push_back(to_json(result, machine));
+  if (all.kept() > 0)
+    fmt::print("{} of {} results are those of earlier reports.\n", all.kept(), shapes.size());
+  report["results"] = all.rows();
   write_json(report, options.json_path);
   if (!old_report.is_null()) fmt::print("\n{}", bench::comparison(old_report, report));
   return std::all_of(results.begin(), results.end(), [](const bench::Result& r) { return r.error.empty(); })

@@ -15,6 +15,13 @@ Hopper GPUs, and the means that speed_up.py draws.
     hopper.py h100_torch_linear      one product in PyTorch (torch/linear.py): the same, beside torch.mm and others
     hopper.py h100_torch_experts     layers of experts in PyTorch (torch/experts.py): our time, and how many times as
                                      long others take, geometric means over the layers and the lowest
+    hopper.py h100_models | h200_models
+                                     linear layers of 25 models (suites models-*), beside cuBLASLt: how many problems
+                                     are slower, geometric means, the lowest
+    hopper.py h100_models_by_m | h200_models_by_m
+                                     of the same the geometric means by M, and the lowest of them
+    hopper.py h100_models_worst | h200_models_worst
+                                     the thirty of these that are slowest beside cuBLASLt
     hopper.py h100_ffn               layers of two launches: our time, and how many times as long cuBLASLt takes
     hopper.py h100_model | h100_model_compiled
                                      a model (torch/model.py): milliseconds, and how many times faster than in bf16
@@ -36,6 +43,10 @@ FRONT = [(1, 28672, 8192), (16, 4096, 7168), (64, 14336, 4096), (128, 2048, 7168
          (4096, 4096, 7168)]
 # Weights of gpt-oss are small: they stand in the tables and not in the means.
 LEFT_OUT = (2880, 2880)
+# The reports of the suites models-*: by what a table calls them, what follows the name of the GPU.
+MODELS = {"two products, A in NVFP4": "models_gate_up", "two products, A in bf16": "models_gate_up_bf16",
+          "one product, A in NVFP4": "models_linear", "one product, A in bf16": "models_linear_bf16"}
+WORST = 30
 
 
 def report(gpu):
@@ -172,6 +183,51 @@ def linear(name):
         line([str(m), *cells])
 
 
+def timed_rows(results):
+    """Those with a time of ours and one of cuBLASLt's."""
+    return [row for row in results if "graph" in row and any("graph" in way for way in row.get("baselines", []))]
+
+
+def of_models(gpu):
+    """Of each of the four reports: its rows."""
+    return {kind: timed_rows(report(f"{gpu}_{name}")["results"]) for kind, name in MODELS.items()}
+
+
+def beside_cublas(rows):
+    return [ratios(row)["cuBLASLt"] for row in rows]
+
+
+def models(gpu):
+    line(["", "problems", "slower than cuBLASLt", "below 0.95", "below 0.9", "geometric mean", "lowest"])
+    line(["---"] * 7)
+    for kind, rows in of_models(gpu).items():
+        of = beside_cublas(rows)
+        line([kind, str(len(of)), *(str(sum(ratio < bound for ratio in of)) for bound in (1, 0.95, 0.9)),
+              text(geometric_mean(of)), text(min(of))])
+
+
+def models_by_m(gpu):
+    kinds = of_models(gpu)
+    line(["M", *(cell for kind in kinds for cell in (kind, "lowest"))])
+    line(["---"] * (1 + 2 * len(kinds)))
+    for m in sorted({row["m"] for rows in kinds.values() for row in rows}):
+        cells = []
+        for rows in kinds.values():
+            of = beside_cublas(row for row in rows if row["m"] == m)
+            cells += [text(geometric_mean(of)), text(min(of, default=None))]
+        line([str(m), *cells])
+
+
+def models_worst(gpu):
+    all_rows = [(ratios(row)["cuBLASLt"], kind, row) for kind, rows in of_models(gpu).items() for row in rows]
+    line(["cuBLASLt", "M x N x K", "layer", "products, A", "instance", "us", "cuBLASLt, us"])
+    line(["---"] * 7)
+    for ratio, kind, row in sorted(all_rows, key=lambda entry: entry[0])[:WORST]:
+        line([text(ratio), f"{row['m']} x {row['n']} x {row['k']}", row["label"], kind.replace(" products, A in", ",")
+              .replace(" product, A in", ","), row["instance"].split("_")[0], f"{graph(row):.1f}",
+              f"{ratio * graph(row):.1f}"])
+
+
 def torch_linear(name):
     results = report(name)["results"]
     others = [name for name in results[0]["us"] if not name.startswith("A in ")]
@@ -240,6 +296,9 @@ def main():
     elif what == "h100_linear": linear(what)
     elif what == "h100_torch_linear": torch_linear(what)
     elif what == "h100_torch_experts": torch_experts(what)
+    elif what in ("h200_models", "h100_models"): models(what[:4])
+    elif what in ("h200_models_by_m", "h100_models_by_m"): models_by_m(what[:4])
+    elif what in ("h200_models_worst", "h100_models_worst"): models_worst(what[:4])
     elif what == "h100_ffn": layers(what)
     elif what in ("h100_model", "h100_model_compiled"): model(what)
     elif any(what in gpus for gpus in REPORTS.values()): problems(what)

@@ -65,6 +65,7 @@ void add_problems(CLI::App* app, Options* options) {
   app->add_option("--rows", options->rows, "the M of all shapes instead of theirs: 1,16,64")
       ->check(CLI::Range(1, INT32_MAX))
       ->delimiter(',');
+  app->add_option("--part", options->part, "I/N: only every Nth of the shapes, from the Ith on");
   app->add_option("--products", options->products, "of A: 2, or 1; otherwise as the suites have them")
       ->check(CLI::Range(1, 2));
   app->add_option("--a-dtype", options->a_dtype, "type of A; bf16 and fp16 on Hopper")
@@ -103,6 +104,10 @@ void add_effort(CLI::App* app, Options* options) {
       ->excludes(verify_only)
       ->excludes(ablation);
   app->add_option("--json", options->json_path, "also write everything to this file");
+  app->add_option("--keep", options->keep_paths,
+                  "take over the results of such files, if they are there, and run the other shapes")
+      ->excludes(ablation)
+      ->delimiter(',');
   app->add_option("--compare", options->compare_path, "print how the times differ from those of such a file")
       ->excludes(verify_only)
       ->excludes(ablation);
@@ -130,8 +135,8 @@ void add_chains(CLI::App* app, Options* options) {
              "in place of launches the layers that they are part of: ffn is gate and up, then down; moe has experts")
           ->check(CLI::IsMember({"ffn", "moe"}));
   for (const char* other :
-       {"--suite", "--products", "--a-dtype", "--dtype", "--activation", "--linear-activation", "--ablation",
-        "--baseline-only", "--contender", "--every-instance", "--compare"})
+       {"--suite", "--part", "--products", "--a-dtype", "--dtype", "--activation", "--linear-activation",
+        "--ablation", "--baseline-only", "--contender", "--every-instance", "--keep", "--compare"})
     chain->excludes(app->get_option(other));
 }
 
@@ -159,7 +164,8 @@ std::vector<Shape> chosen_shapes(const Options& options) {
     shape.a_dtype = a_dtype_of(options);
     if (options.products != 0) shape.products = options.products;
   }
-  return options.rows.empty() ? out : with_rows(out, options.rows);
+  if (!options.rows.empty()) out = with_rows(out, options.rows);
+  return options.part.empty() ? out : part_of(out, options.part);
 }
 
 Epilogue chosen_epilogue(const Options& options, int32_t products) {

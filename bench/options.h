@@ -17,7 +17,8 @@ struct Options {
   std::vector<int32_t> rows;
   int32_t products = 0;  // 0: those of the suites
   std::string a_dtype = "nvfp4", dtype = "fp16", activation = "SWIGLU", linear_activation = "NONE", json_path,
-              compare_path, calibrate_path, ablation, chain;
+              compare_path, calibrate_path, ablation, chain, part;
+  std::vector<std::string> keep_paths;
   int repeats = 20, input_sets = 50, samples = 1000;
   bool verify_only = false, baseline_only = false, instances = false, model = false, cube = false,
        errors = false, every_instance = false, suites_only = false;

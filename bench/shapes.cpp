@@ -143,4 +143,17 @@ std::vector<Shape> with_rows(const std::vector<Shape>& shapes, const std::vector
   return out;
 }
 
+std::vector<Shape> part_of(const std::vector<Shape>& shapes, const std::string& text) {
+  static const std::regex form(R"(([1-9]\d{0,3})/([1-9]\d{0,3}))");
+  std::smatch number;
+  if (!std::regex_match(text, number, form)) throw std::runtime_error("--part " + text + ": expected I/N");
+  const size_t part = std::stoul(number[1]), parts = std::stoul(number[2]);
+  if (part > parts || part > shapes.size())
+    throw std::runtime_error("--part " + text + ": of " + std::to_string(shapes.size()) +
+                             " shapes there is no such part");
+  std::vector<Shape> out;
+  for (size_t i = part - 1; i < shapes.size(); i += parts) out.push_back(shapes[i]);
+  return out;
+}
+
 }  // namespace bench

@@ -77,4 +77,8 @@ const std::vector<Suite>& suites();
 // std::runtime_error for groups, which have rows of their own.
 std::vector<Shape> with_rows(const std::vector<Shape>& shapes, const std::vector<int32_t>& rows);
 
+// Returns every Nth of the shapes, from the Ith on, for the argument "I/N" of --part; throws
+// std::runtime_error.
+std::vector<Shape> part_of(const std::vector<Shape>& shapes, const std::string& text);
+
 }  // namespace bench

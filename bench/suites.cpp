@@ -1,4 +1,5 @@
 // suites.cpp -- the shapes that the benchmark knows by name.
+#include "configurations.h"
 #include "shapes.h"
 
 namespace bench {
@@ -58,7 +59,7 @@ const std::vector<Suite>& suites() {
         {256, 3072, 4096, "contest 3"},
         {512, 3072, 7168, "contest 4"}}},
       {"decode",
-       "few tokens: the weights are streamed once and bandwidth is everything",
+       "few tokens: weights are streamed once and bandwidth is everything",
        {{1, 3584, 8192, "Llama-70B, 1/8"},
         {16, 3584, 8192, "Llama-70B, 1/8"},
         {128, 3584, 8192, "Llama-70B, 1/8"},
@@ -71,7 +72,7 @@ const std::vector<Suite>& suites() {
         {4096, 14336, 4096, "Llama-8B"},
         {4096, 2048, 7168, "DeepSeek-V3 expert"},
         {4096, 12288, 5120, "GLM-4.5 dense"}}},
-      {"rows", "one pair of weights, from one token to many: how the time rises with M",
+      {"rows", "one pair of weights, one token to many: how the time rises with M",
        [] {
          std::vector<Shape> shapes;
          for (const int32_t m : {1, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 4096})
@@ -116,6 +117,9 @@ const std::vector<Suite>& suites() {
                     {28672, 8192, "Llama-70B"},
                     {14336, 8192, "Llama-70B, 1/2"}})},
       {"linear", "all other linear layers of these models", with_tokens(linear_layers(), 1)},
+      {"models-gate-up", "gate and up of 25 models or an expert of theirs, on 1 to 8 GPUs",
+       layers_of_models(2)},
+      {"models-linear", "qkv, o and down of these models", layers_of_models(1)},
   };
   return all;
 }

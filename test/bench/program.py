@@ -13,11 +13,13 @@ import pty
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[1]).resolve()
-SUITES = ["contest", "decode", "prefill", "rows", "ragged", "batch", "grouped", "gate-up", "linear"]
+SUITES = ["contest", "decode", "prefill", "rows", "ragged", "batch", "grouped", "gate-up", "linear", "models-gate-up",
+          "models-linear"]
 
 
 def bench(*arguments, status=0, error=subprocess.PIPE, machine="b200"):
@@ -124,7 +126,51 @@ def one_product(folder):
         run = bench(*wrong, status=1)
         assert run.stdout == "" and why in run.stderr, run.stdout + run.stderr
     run = bench("--suites")
-    assert "linear         190        1 " in run.stdout, run.stdout
+    assert "linear              190        1 " in run.stdout, run.stdout
+
+
+def parts(folder):
+    """A run in parts, one that was interrupted, and one at once give the same results."""
+    paths = [folder / f"part{part}.json" for part in (1, 2, 3)]
+    whole, kept = folder / "whole.json", folder / "kept.json"
+    several = ("--suite", "contest,decode")
+    bench(*several, "--json", whole)
+    results = json.loads(whole.read_text())["results"]
+    for part, path in enumerate(paths, 1):
+        bench(*several, "--part", f"{part}/3", "--json", path)
+        assert json.loads(path.read_text())["results"] == results[part - 1::3], path.read_text()
+    run = bench(*several, "--keep", f"{paths[0]},{paths[2]},{folder / 'none.json'}", "--json", kept)
+    assert json.loads(kept.read_text())["results"] == results, kept.read_text()
+    assert "7 of 10 results are those of earlier reports" in run.stdout, run.stdout
+    assert run.stdout.count("\n256x3072x4096 ") == 0 and run.stdout.count("\n256x4096x7168 ") == 0, run.stdout
+    run = bench(*several, "--keep", kept, "--json", kept)
+    assert "10 of 10 results" in run.stdout and json.loads(kept.read_text())["results"] == results, run.stdout
+    # What failed is run again.
+    wrong = ("--shape", "256x4x7168", "--shape", "256x4096x7168")
+    bench(*wrong, "--json", kept, status=1)
+    run = bench(*wrong, "--keep", kept, "--json", kept, status=1)
+    assert "1 of 2 results" in run.stdout and len(json.loads(kept.read_text())["results"]) == 2, run.stdout
+    for change, why in ({"repeats": 3}, "repeats was 3, and is 20 now"), ({"device": {"name": "A"}}, "device/name was"):
+        paths[0].write_text(json.dumps(dict(json.loads(whole.read_text()), **change)))
+        run = bench(*several, "--keep", paths[0], status=1)
+        assert run.stdout == "" and "is of another run" in run.stderr and why in run.stderr, run.stderr
+    for text in "0/3", "4/3", "1", "1/", "/3", "1/3/1", "11/20":
+        assert f"--part {text}: " in bench(*several, "--part", text, status=1).stderr
+    interrupted(folder / "interrupted.json")
+
+
+def interrupted(path):
+    """Who is killed leaves the results there are, and a later run goes on with them."""
+    arguments = ("--verify-only", "--samples", "4", "--shape", "16x64x64", "--shape", "300x512x2048")
+    with subprocess.Popen([str(BUILD / "dualgemm_bench"), *arguments, "--json", str(path)], stdout=subprocess.DEVNULL,
+                          env=dict(os.environ, LD_LIBRARY_PATH=str(BUILD / "sim"), SIM_MACHINE="b200")) as run:
+        while not path.exists() and run.poll() is None: time.sleep(0.01)
+        run.kill()
+    first = json.loads(path.read_text())["results"]
+    assert first and first[0]["m"] == 16 and first[0]["verified"], first
+    bench(*arguments, "--keep", path, "--json", path)
+    results = json.loads(path.read_text())["results"]
+    assert results[:len(first)] == first and [row["m"] for row in results] == [16, 300], results
 
 
 def chain(folder):
@@ -245,7 +291,8 @@ def plots(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as name:
-        checks = [tables, failures, every_instance, sixteen_bits, one_product, chain, progress, reports, no_plots]
+        checks = [tables, failures, every_instance, sixteen_bits, one_product, parts, chain, progress, reports,
+                  no_plots]
         for check in [plots] if "plot" in sys.argv[2:] else checks: check(pathlib.Path(name))
 
 

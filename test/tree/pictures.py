@@ -2,7 +2,6 @@
 """pictures.py -- the pictures of speed that are committed beside the reports in bench/results: is each what its script
 draws of its report now, and does each mark stand where the report's times put it? The second is computed here anew."""
 import copy
-import json
 import math
 import pathlib
 import re
@@ -13,7 +12,9 @@ sys.dont_write_bytecode = True
 from pages import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
+import hopper
 import model_speed_up
+import models
 import speed_up
 
 RESULTS = ROOT / "bench/results"
@@ -69,6 +70,34 @@ def check_bars(name, report, picture):
             sys.exit(f"pictures.py: {name} says {read}, its times say {expected}")
 
 
+def check_dots(name, *reports_and_picture):
+    """Both coordinates of every mark, read by the numbers beside and below the axes of its panel; without regard for
+    the two series of a panel."""
+    *reports, picture = reports_and_picture
+    labels = [(float(x), float(y), word) for x, y, word in
+              re.findall(r'<text x="(\S+)" y="(\S+)" class="(?:end|mid) faint">([^<]+)</text>', picture)]
+    paths = re.findall(r'<path d="([^"]+)" class="dots', picture)
+    for panel in range(4):
+        left, top = (0, 455)[panel % 2], (0, 480)[panel // 2]
+        of = [(x, y, word) for x, y, word in labels if left <= x < left + 420 and top <= y < top + 480 - 40]
+        ratios = [(math.log2(float(word)), y - 5) for x, y, word in of if x == min(of)[0]]
+        sizes = [(math.log2(float(word.rstrip("M")) * (1e6 if "M" in word else 1)), x) for x, y, word in of
+                 if y == max(y for _, y, _ in of)]
+        def read(place, known):
+            (low, begin), (high, end) = min(known), max(known)
+            return low + (place - begin) / (end - begin) * (high - low)
+        marks = [mark for path in paths[2 * panel:2 * panel + 2] for mark in re.findall(r"M(\S+) (\S+?)h", path)]
+        drawn = [(read(float(x), sizes), read(float(y), ratios)) for x, y in marks]
+        rows = [row for report in reports[panel // 2 * 2:panel // 2 * 2 + 2] for row in report["results"]]
+        expected = [(math.log2(row["n"] * row["k"] if panel % 2 else row["m"]),
+                     math.log2(min(way["graph"]["median_us"] for way in row["baselines"]) / row["graph"]["median_us"]))
+                    for row in rows]
+        def among(point, points): return any(abs(point[0] - x) < 0.05 and abs(point[1] - y) < 0.03 for x, y in points)
+        near = (all(among(point, drawn) for point in expected) and all(among(point, expected) for point in drawn))
+        if not near or len(drawn) != len(expected):
+            sys.exit(f"pictures.py: {name}: panel {panel} is not what its times say")
+
+
 def faster(report):
     """The same report with one time halved."""
     changed = copy.deepcopy(report)
@@ -79,16 +108,23 @@ def faster(report):
 
 
 def main():
-    kinds = {**dict.fromkeys(speed_up.PICTURES, (speed_up, check_marks)),
-             **dict.fromkeys(model_speed_up.PICTURES, (model_speed_up, check_bars))}
+    kinds = {**{name: (speed_up, check_marks, [name]) for name in speed_up.PICTURES},
+             **{name: (model_speed_up, check_bars, [name]) for name in model_speed_up.PICTURES},
+             **{name: (models, check_dots, models.reports_of(name)) for name in models.PICTURES}}
     for path in sorted(RESULTS.glob("*.svg")):
         if path.stem not in kinds: sys.exit(f"pictures.py: {path.name} is drawn by no script of bench/")
-        script, check = kinds[path.stem]
-        report, picture = json.loads(path.with_suffix(".json").read_text()), path.read_text(encoding="utf-8")
-        if script.picture(report) != picture:
+        script, check, names = kinds[path.stem]
+        reports, picture = [hopper.report(name) for name in names], path.read_text(encoding="utf-8")
+        if script.picture(*reports) != picture:
             sys.exit(f"pictures.py: {path.name} is not what {script.__name__}.py draws; `make pages` writes it anew")
-        if script.picture(faster(report)) == picture: sys.exit(f"pictures.py: {path.name} does not hang on its report")
-        check(path.name, report, picture)
+        for index, report in enumerate(reports):
+            changed = [*reports[:index], faster(report), *reports[index + 1:]]
+            if script.picture(*changed) == picture:
+                sys.exit(f"pictures.py: {path.name} does not hang on {names[index]}")
+        check(path.name, *reports, picture)
+    # models.py draws any reports beside cuBLASLt's: here of other suites.
+    reports = [hopper.report(name) for name in ("h100", "h100_fp16", "h100_linear", "h100_linear")]
+    check_dots("models.py", *reports, models.picture(*reports))
     missing = kinds.keys() - {path.stem for path in RESULTS.glob("*.svg")}
     if missing: sys.exit(f"pictures.py: bench/results lacks {', '.join(sorted(missing))}")
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -249,6 +250,28 @@ TEST_CASE("what does not compare is refused, another device is noted", "[bench]"
   const json elsewhere = report_of(results, Times::kMeasured, "another GPU");
   CHECK_THAT(bench::comparison(elsewhere, report),
              contains("another device! It was another GPU, and is a GPU now"));
+}
+
+TEST_CASE("results of the same run are kept, but for errors, and of another run refused", "[bench]") {
+  Result wrong = timed({1, 2048, 7168, "three"}, 5);
+  wrong.error = "wrong: C[0][0] = 1, expected 2";
+  const json report = report_of({timed({256, 4096, 7168, "one"}, 10), wrong});
+  const auto path = std::filesystem::temp_directory_path() / ("bench_kept_" + std::to_string(getpid()));
+  const auto kept = [&](const json& old_report) {
+    std::ofstream(path) << bench::report_text(old_report);
+    return bench::kept_results({"/nonexistent/report.json", path.string()}, report);
+  };
+  const std::map<std::string, json> rows = kept(report);
+  CHECK(rows.size() == 1);
+  CHECK(rows.at(bench::problem_of(report["results"][0])) == report["results"][0]);
+  CHECK(bench::kept_results({"/nonexistent/report.json"}, report).empty());
+  for (const char* field :
+       {"/repeats", "/samples", "/library/git", "/library/build", "/device/name", "/dtype"}) {
+    json other = report;
+    other[json::json_pointer(field)] = "other";
+    CHECK_THROWS_WITH(kept(other), contains(std::string(field).substr(1)) && contains("\"other\""));
+  }
+  std::filesystem::remove(path);
 }
 
 TEST_CASE("a shape that the power limit slowed down is named below the table", "[bench]") {

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -126,9 +130,68 @@ TEST_CASE("the suites have the sizes of their names", "[bench]") {
       CHECK(shape.k % 32 == 0);
       CHECK(shape.grouped() == (suite.name == "grouped"));
       CHECK((shape.batch > 1) == (suite.name == "batch"));
-      CHECK(shape.products == (suite.name == "linear" ? 1 : 2));
+      CHECK(shape.products == (suite.name.ends_with("linear") ? 1 : 2));
       for (int32_t problem = 0; problem < shape.problems(); ++problem) CHECK(shape.rows(problem) <= shape.m);
     }
+}
+
+TEST_CASE("the suites of models have all weights, all numbers of rows, and nothing twice", "[bench]") {
+  size_t problems = 0;
+  for (const char* name : {"models-gate-up", "models-linear"}) {
+    INFO(name);
+    const auto& all = bench::suites();
+    const auto suite = std::find_if(all.begin(), all.end(), [&](const auto& s) { return s.name == name; });
+    REQUIRE(suite != all.end());
+    problems += suite->shapes.size();
+    std::set<std::tuple<int32_t, int32_t, int32_t>> different;
+    std::map<int32_t, int> by_rows;
+    std::map<std::string, std::pair<int32_t, int32_t>> weights;
+    for (const Shape& shape : suite->shapes) {
+      CHECK(different.insert({shape.m, shape.n, shape.k}).second);
+      ++by_rows[shape.m];
+      weights[shape.label] = {shape.n, shape.k};
+    }
+    CHECK(by_rows.size() == 26);
+    CHECK((by_rows.begin()->first == 1 && by_rows.rbegin()->first == 8192));
+    // Each has its share, or a quarter less.
+    for (const auto& [rows, count] : by_rows)
+      CHECK(count >= static_cast<int>(suite->shapes.size()) / 26 * 3 / 4);
+    using Size = std::pair<int32_t, int32_t>;
+    if (suite->shapes.front().products == 2) {
+      CHECK(weights.at("Llama-3.3-70B, 1/8") == Size{3584, 8192});
+      CHECK(weights.at("GLM-4.5-Air expert, 1/8") == Size{176, 4096});
+    } else {
+      CHECK(weights.at("Llama-3.3-70B qkv, 1/8") == Size{1280, 8192});
+      CHECK(weights.at("GLM-4.5 o") == Size{5120, 12288});
+      // 8 heads, and a copy of a key and a value head
+      CHECK(weights.at("Qwen3-235B-A22B qkv, 1/8") == Size{1280, 4096});
+      CHECK(weights.at("Mixtral-8x22B expert down, 1/8") == Size{6144, 2048});
+      CHECK(!weights.contains("GLM-4.5-Air expert down, 1/8"));  // 176 is no multiple of 32
+      CHECK(!weights.contains("Qwen2.5-7B qkv, 1/8"));           // 28 heads
+      CHECK(!weights.contains("Phi-4 qkv, 1/4"));                // 10 key and value heads
+      CHECK(!weights.contains("DeepSeek-V3 qkv"));               // latent attention
+    }
+  }
+  CHECK(problems == 400);
+}
+
+TEST_CASE("all parts together have every shape once", "[bench]") {
+  std::vector<Shape> shapes;
+  for (int32_t m = 1; m <= 10; ++m) shapes.push_back({m, 64, 128, ""});
+  for (const int parts : {1, 3, 10}) {
+    std::vector<int32_t> rows;
+    for (int part = 1; part <= parts; ++part) {
+      const auto some = bench::part_of(shapes, std::to_string(part) + "/" + std::to_string(parts));
+      CHECK((some.size() == 10u / parts || some.size() == 10u / parts + 1));
+      for (const Shape& shape : some) rows.push_back(shape.m);
+    }
+    std::sort(rows.begin(), rows.end());
+    Rows expected(10);
+    std::iota(expected.begin(), expected.end(), 1);
+    CHECK(rows == expected);
+  }
+  for (const char* text : {"", "1", "0/2", "3/2", "1/0", "1/", "/2", "-1/2", "1/2/3", "11/12"})
+    CHECK_THROWS_WITH(bench::part_of(shapes, text), contains("--part"));
 }
 
 }  // namespace shapes_test
