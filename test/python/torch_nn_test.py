@@ -228,6 +228,8 @@ class LinearLayer(Case):
                                          ("out_features=12: must be a positive multiple of 8", (64, 12), {}),
                                          ("format='awq': must be one of 'modelopt', ", (64, 40), dict(format="awq")),
                                          ("a_format='fp8': must be one of 'auto'", (64, 40), dict(a_format="fp8")),
+                                         ("flags=64: must be 0, or a sum of FLAG_PDL, ", (64, 40), dict(flags=64)),
+                                         ("flags='fast': must be 0, or a sum", (64, 40), dict(flags="fast")),
                                          ("tp_rank=2: must be 0 to tp_size - 1 = 1", (64, 40),
                                           dict(parallel="row", tp_rank=2, tp_size=2)),
                                          ("tp_size=2: needs a parallel", (64, 40), dict(tp_size=2)),
@@ -523,7 +525,7 @@ class Gated(Case):
             nn.GatedMLP(HIDDEN, INNER, "relu2")
         with self.assertRaisesRegex(TypeError, "swiglu_gamma: is no argument"):
             nn.GatedMLP(HIDDEN, INNER, swiglu_gamma=1)
-        with self.assertRaisesRegex(ValueError, "rows='up first': must be one of stacked, interleaved"):
+        with self.assertRaisesRegex(ValueError, "rows='up first': must be one of 'stacked', 'interleaved'"):
             nn.GatedMLP(HIDDEN, INNER, rows="up first")
 
     def test_words_of_checkpoints(self):

@@ -9,6 +9,7 @@ import importlib
 import itertools
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -57,6 +58,29 @@ class Registered(Case):
         again = ours.DualGemmConfig.from_dict(json.loads(config.to_json_string()))
         self.assertEqual(again.to_dict(), config.to_dict())
         self.assertEqual((again.a_format, again.flags), ("nvfp4", 1))
+
+    def test_options_are_refused_where_they_are_given(self):
+        """Before a model is loaded, or one of its modules replaced."""
+        model = tiny()
+        stored = dict(quant_algo="NVFP4", quant_method="modelopt")
+        place = pathlib.Path(tempfile.mkdtemp(dir=FOLDER))
+        (place / "config.json").write_text(json.dumps({"model_type": "qwen3", "quantization_config": stored}))
+        for text, option in (("a_format='foo': must be one of 'auto', '16bit', 'nvfp4'", dict(a_format="foo")),
+                             ("a_format=None: must be one of", dict(a_format=None)),
+                             ("flags='fast': must be 0, or a sum of FLAG_PDL, ", dict(flags="fast")),
+                             ("flags=1.0: must be", dict(flags=1.0)), ("flags=True: must be", dict(flags=True)),
+                             ("flags=64: must be", dict(flags=64)), ("flags=-1: must be", dict(flags=-1)),
+                             ("share_input='no': must be one of True, False", dict(share_input="no")),
+                             ("ignore=5: must be a name, or a list of names", dict(ignore=5)),
+                             (r"ignore=\['lm_head', 5\]: must be a name", dict(ignore=["lm_head", 5]))):
+            with self.subTest(text):
+                self.refused(text, ours.DualGemmConfig, **option)
+                self.refused(text, ours.convert, model, **option)
+                if "ignore" in option: continue  # a checkpoint has its own
+                self.refused(text, ours.model_config, place, **option)
+                if "share_input" not in option: self.refused(text, ours.rewrite, place, **option)
+        self.assertEqual(kinds(model), {})
+        self.assertEqual(json.loads((place / "config.json").read_text())["quantization_config"], stored)
 
 
 class Floats(Case):

@@ -2,7 +2,7 @@
 import torch
 from transformers.conversion_mapping import get_model_conversion_mapping
 
-from ._checkpoint import METHOD, WEIGHT_ONLY, reader, unified
+from ._checkpoint import WEIGHT_ONLY, reader, unified, with_options
 from ._conversions import spelling, words_of_experts
 from ._recognise import Stacks
 from ._replace import replace
@@ -25,11 +25,11 @@ def convert(model, a_format="auto", flags=0, ignore=("lm_head",), share_input=Tr
     if getattr(config, "quantization_config", None) is not None:
         raise ValueError("model: has a quantization_config, so its weights are quantised already")
     stored = unified({"quant_algo": WEIGHT_ONLY, "ignore": ignore})
+    written = with_options(stored, a_format, flags, share_input)
     words = words_of_experts(get_model_conversion_mapping(model))
     for _, module, was in replace(model, reader(stored), types=_TYPES, share_input=share_input, a_format=a_format,
                                   flags=flags):
         if isinstance(was, Stacks) and words: module.layout = spelling(module, was, words)
     if config is not None:  # which save_pretrained writes, and from_pretrained reads
-        config.quantization_config = dict(**stored, quant_method=METHOD, a_format=a_format, flags=flags,
-                                          share_input=share_input)
+        config.quantization_config = written
     return model
