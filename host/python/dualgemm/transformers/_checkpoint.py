@@ -12,6 +12,9 @@ from ..nn._options import check_a_format, check_flags, check_one_of
 
 METHOD = "dualgemm_nvfp4"  # the quant_method of this package
 WEIGHT_ONLY = "W4A16_NVFP4"
+# What stays in floats while a float model is quantised, as ModelOpt has it: the head; routers, whose errors choose
+# other experts; the number that a shared expert is multiplied by; decay and step of linear attention's heads.
+STAYS = ("lm_head", "*router*", "gate", "*shared_expert_gate", "linear_attn.in_proj_[ab]*")
 _ALGORITHMS = {"NVFP4": True, WEIGHT_ONLY: False}  # of ModelOpt: whether checkpoints have input scales
 _PACKED = "nvfp4-pack-quantized"
 _WEIGHTS = {"num_bits": 4, "type": "float", "strategy": "tensor_group", "group_size": 16, "symmetric": True}
