@@ -56,6 +56,9 @@ test-torch: torch     ## the tests of these operators: on the CPU, and on a GPU 
 	  $(torch_python) test/python/torch_test.py host/python && \
 	  $(torch_python) test/python/torch_operators_test.py host/python && \
 	  $(torch_python) test/python/torch_nn_test.py host/python && \
+	  $(torch_python) test/python/torch_nn_loading_test.py host/python && \
+	  $(torch_python) test/python/torch_nn_running_test.py host/python && \
+	  $(torch_python) test/python/torch_nn_ranks_test.py host/python && \
 	  $(torch_python) test/python/torch_shared_test.py host/python && \
 	  $(torch_python) test/python/torch_contender_test.py host/python $(CC) && \
 	  $(torch_python) test/python/torch_experts_test.py host/python && \

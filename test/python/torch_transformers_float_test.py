@@ -9,6 +9,7 @@ import importlib
 import itertools
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -23,8 +24,8 @@ try:
     from transformers import AutoModelForCausalLM
     import dualgemm as d
     import dualgemm.transformers as ours
-    from transformers_models import (BF16, DEVICES, FOLDER, KINDS, MODELS, Case, checkpoint, kinds, logits,
-                                     off, tiny, tokens)
+    from transformers_models import (BF16, DEVICES, FOLDER, KINDS, MODELS, Case, checkpoint, kinds, logits, off,
+                                     tiny, tokens)
 except ImportError as error:
     print(f"torch_transformers_float_test.py: skipped: {error}")
     sys.exit(77)
@@ -57,6 +58,29 @@ class Registered(Case):
         again = ours.DualGemmConfig.from_dict(json.loads(config.to_json_string()))
         self.assertEqual(again.to_dict(), config.to_dict())
         self.assertEqual((again.a_format, again.flags), ("nvfp4", 1))
+
+    def test_options_are_refused_where_they_are_given(self):
+        """Before a model is loaded, or one of its modules replaced."""
+        model = tiny()
+        stored = dict(quant_algo="NVFP4", quant_method="modelopt")
+        place = pathlib.Path(tempfile.mkdtemp(dir=FOLDER))
+        (place / "config.json").write_text(json.dumps({"model_type": "qwen3", "quantization_config": stored}))
+        for text, option in (("a_format='foo': must be one of 'auto', '16bit', 'nvfp4'", dict(a_format="foo")),
+                             ("a_format=None: must be one of", dict(a_format=None)),
+                             ("flags='fast': must be 0, or a sum of FLAG_PDL, ", dict(flags="fast")),
+                             ("flags=1.0: must be", dict(flags=1.0)), ("flags=True: must be", dict(flags=True)),
+                             ("flags=64: must be", dict(flags=64)), ("flags=-1: must be", dict(flags=-1)),
+                             ("share_input='no': must be one of True, False", dict(share_input="no")),
+                             ("ignore=5: must be a name, or a list of names", dict(ignore=5)),
+                             (r"ignore=\['lm_head', 5\]: must be a name", dict(ignore=["lm_head", 5]))):
+            with self.subTest(text):
+                self.refused(text, ours.DualGemmConfig, **option)
+                self.refused(text, ours.convert, model, **option)
+                if "ignore" in option: continue  # a checkpoint has its own
+                self.refused(text, ours.model_config, place, **option)
+                if "share_input" not in option: self.refused(text, ours.rewrite, place, **option)
+        self.assertEqual(kinds(model), {})
+        self.assertEqual(json.loads((place / "config.json").read_text())["quantization_config"], stored)
 
 
 class Floats(Case):
@@ -108,6 +132,39 @@ class Floats(Case):
         tied = ours.convert(tiny(tie_word_embeddings=True), ignore=())
         self.assertIs(tied.lm_head.weight, tied.model.embed_tokens.weight)
         self.assertEqual(kinds(ours.convert(tiny("Mixtral"), ignore=("lm_head", "experts"))), {"Linear": 8})
+
+    def test_routers_of_models_stay(self):
+        for kind, left in (("Qwen2Moe", "layers.1.mlp.shared_expert_gate"), ("HunYuanMoEV1", "layers.1.mlp.gate.wg"),
+                           ("Afmoe", "layers.1.mlp.router.gate")):
+            path = checkpoint("float", kind)
+            own = AutoModelForCausalLM.from_pretrained(path)
+            loaded = AutoModelForCausalLM.from_pretrained(path, quantization_config=ours.DualGemmConfig())
+            for model in (loaded, ours.convert(AutoModelForCausalLM.from_pretrained(path))):
+                floats = {name: module for name, module in model.named_modules() if type(module) is torch.nn.Linear}
+                with self.subTest(kind):
+                    self.assertEqual({name.partition(".mlp.")[2] for name in floats}, {"", left.partition(".mlp.")[2]})
+                    self.assertIn(f"model.{left}", floats)
+                    for name, module in floats.items(): self.same(module.weight, own.get_submodule(name).weight)
+                    self.assertLess(off(logits(model), logits(own)), 0.5)
+
+    def test_routers_by_name(self):
+        """As models and older releases of transformers call them, and checkpoints' own code. Other gates go."""
+        stay = ("block_sparse_moe.gate", "mlp.gate", "moe.gate.wg", "mlp.shared_expert_gate", "feed_forward.router",
+                "block.router.layer", "ffn.router.classifier", "ffn.router_gate", "linear_attn.in_proj_a",
+                "linear_attn.in_proj_ba", "lm_head")
+        go = ("mlp.gate_proj", "mlp.gate_up_proj", "self_attn.gate_proj", "self_attn.output_gate", "self_attn.g_proj",
+              "layer.per_layer_input_gate", "mlp.shared_expert.gate_proj", "ffn.gate_proj", "self_attn.in_proj",
+              "linear_attn.in_proj_qkv")
+        model = torch.nn.Module()
+        for name in (*stay, *go):
+            holder = model
+            for part in name.split(".")[:-1]:
+                if part not in holder._modules: holder.add_module(part, torch.nn.Module())
+                holder = holder._modules[part]
+            holder.add_module(name.split(".")[-1], torch.nn.Linear(64, 96, dtype=BF16))
+        ours.convert(model)
+        for name in stay: self.assertIs(type(model.get_submodule(name)), torch.nn.Linear, name)
+        for name in go: self.assertIs(type(model.get_submodule(name)), d.nn.Linear, name)
 
     def test_refusals(self):
         model = ours.convert(tiny())

@@ -21,6 +21,11 @@ VOCABULARY = 128
 MODELS = {"Qwen3": {}, "Qwen2": {}, "Phi3": dict(head_dim=None),  # Qwen2 has biases; Phi3 has gate_up_proj
           "Qwen3Moe": dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32, mlp_only_layers=[1]),
           "Mixtral": dict(num_local_experts=4, num_experts_per_tok=2)}
+# Models with a router, or a gate of one row, that is a torch.nn.Linear.
+ROUTED = {"Qwen2Moe": dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32,
+                           shared_expert_intermediate_size=96),
+          "HunYuanMoEV1": dict(num_experts=4, moe_topk=2),
+          "Afmoe": dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32, num_dense_layers=1)}
 # What replaces its linears: one layer has 4 linears of attention, and in GatedMLP there are three more.
 KINDS = {"Qwen3": {"GatedMLP": 2, "Linear": 8 + 6}, "Qwen2": {"GatedMLP": 2, "Linear": 8 + 6},
          "Phi3": {"GatedMLP": 2, "Linear": 4 + 6},  # q, k and v are one
@@ -40,7 +45,8 @@ def tiny(kind="Qwen3", dtype=BF16, **options):
     config = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
                   num_key_value_heads=2, vocab_size=VOCABULARY, head_dim=16, max_position_embeddings=64, pad_token_id=0,
                   bos_token_id=1, eos_token_id=2, tie_word_embeddings=False, initializer_range=0.1)
-    config = {key: value for key, value in {**config, **MODELS[kind], **options}.items() if value is not None}
+    config = {**config, **{**MODELS, **ROUTED}[kind], **options}
+    config = {key: value for key, value in config.items() if value is not None}
     torch.manual_seed(3)
     model = getattr(transformers, kind + "ForCausalLM")(getattr(transformers, kind + "Config")(**config)).to(dtype)
     model.config.architectures = [type(model).__name__]

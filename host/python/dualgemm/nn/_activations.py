@@ -3,6 +3,7 @@ from .._structures import (ACTIVATION_GEGLU_ERF, ACTIVATION_GEGLU_TANH, ACTIVATI
                            ACTIVATION_SITU, ACTIVATION_SWIGLU, ACTIVATION_SWIGLU_STEP, LINEAR_ACTIVATION_GELU_ERF,
                            LINEAR_ACTIVATION_GELU_TANH, LINEAR_ACTIVATION_NONE, LINEAR_ACTIVATION_RELU,
                            LINEAR_ACTIVATION_RELU2, LINEAR_ACTIVATION_SILU)
+from ._options import check_one_of
 
 # gelu_new and gelu_fast are the same approximation by tanh.
 GATED = {"silu": ACTIVATION_SWIGLU, "swish": ACTIVATION_SWIGLU, "gelu": ACTIVATION_GEGLU_ERF,
@@ -22,8 +23,8 @@ _CLASSES = {"SiLU": "silu", "SiLUActivation": "silu", "silu": "silu", "swish": "
 
 
 def number(name, known):
-    if name in known: return known[name]
-    raise ValueError(f"activation={name!r}: must be one of {', '.join(repr(each) for each in known)}")
+    check_one_of("activation", name, known)
+    return known[name]
 
 
 def name_of(function):

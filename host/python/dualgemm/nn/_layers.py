@@ -3,6 +3,7 @@ import torch
 
 from .._structures import SCALE_ROW, SCALE_TENSOR
 from . import _activations, _layouts
+from ._options import check_flags, check_one_of
 from ._shared import share_input
 from ._weights import Weights, aligned, keep, lasting, ops
 
@@ -12,6 +13,7 @@ def quantize_weight(weight, format="modelopt"):
     """A float weight [n, k] as a checkpoint holds it: {name: tensor}. Its scale is largest |weight| / (6 * 448), as
     ModelOpt chooses it; factors are the largest of 16 elements / 6 in that scale, and both they and the elements are
     rounded to nearest, ties to even, as dualgemm_quantize does it."""
+    check_one_of("format", format, _layouts.FORMATS)
     names = _layouts.FORMATS[format]
     elements, atoms, scales = ops.quantize(aligned(weight.detach().contiguous()), scale_mode=SCALE_TENSOR)
     factors = ops.sf_unswizzle(atoms, *weight.shape).view(torch.float8_e4m3fn)
@@ -78,6 +80,7 @@ class Linear(Weights):
 
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None, *, activation=None, flags=0,
                  **options):
+        check_flags(flags)
         super().__init__(out_features, in_features, bias=bias, device=device, dtype=dtype, **options)
         self.activation, self.flags = _activations.number(activation, _activations.ALONE), flags
         self.shared, self.place = None, 0  # of share_input
@@ -153,7 +156,8 @@ class _Gated(torch.nn.Module):
 
     def __init__(self, hidden, intermediate, experts, weights, activation, rows, flags, parameters):
         super().__init__()
-        if rows not in _layouts.ROWS: raise ValueError(f"rows={rows!r}: must be one of {', '.join(_layouts.ROWS)}")
+        check_one_of("rows", rows, _layouts.ROWS)
+        check_flags(flags)
         for name in parameters:
             if name not in _activations.PARAMETERS: raise TypeError(f"{name}: is no argument, nor one of an activation")
         self.hidden, self.intermediate, self.experts = hidden, intermediate, experts

@@ -5,6 +5,7 @@ import torch
 
 from .. import torch_op  # noqa: F401 -- loads the operators
 from ._layouts import ENCODES, FORMATS
+from ._options import check_a_format, check_one_of
 
 ops = torch.ops.dualgemm
 _AS_INTEGERS = {torch.float32: torch.int32, torch.float8_e4m3fn: torch.uint8}
@@ -75,9 +76,9 @@ class Weights(torch.nn.Module):
     def __init__(self, n, k, experts=None, *, bias=False, format="modelopt", a_format="auto", parallel=None, tp_rank=0,
                  tp_size=1, group=None, device=None, dtype=None):
         super().__init__()
-        for name, value, of in (("format", format, FORMATS), ("a_format", a_format, ("auto", "16bit", "nvfp4")),
-                                ("parallel", parallel, (None, "column", "row"))):
-            if value not in of: raise ValueError(f"{name}={value!r}: must be one of {', '.join(map(repr, of))}")
+        check_one_of("format", format, FORMATS)
+        check_a_format(a_format)
+        check_one_of("parallel", parallel, (None, "column", "row"))
         if not 0 <= tp_rank < tp_size: raise ValueError(f"tp_rank={tp_rank}: must be 0 to tp_size - 1 = {tp_size - 1}")
         if tp_size > 1 and parallel is None:
             raise ValueError(f"tp_size={tp_size}: needs a parallel of 'column' or 'row'")

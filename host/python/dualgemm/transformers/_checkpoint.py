@@ -8,8 +8,13 @@ import re
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ..nn._options import check_a_format, check_flags, check_one_of
+
 METHOD = "dualgemm_nvfp4"  # the quant_method of this package
 WEIGHT_ONLY = "W4A16_NVFP4"
+# What stays in floats while a float model is quantised, as ModelOpt has it: the head; routers, whose errors choose
+# other experts; the number that a shared expert is multiplied by; decay and step of linear attention's heads.
+STAYS = ("lm_head", "*router*", "gate", "*shared_expert_gate", "linear_attn.in_proj_[ab]*")
 _ALGORITHMS = {"NVFP4": True, WEIGHT_ONLY: False}  # of ModelOpt: whether checkpoints have input scales
 _PACKED = "nvfp4-pack-quantized"
 _WEIGHTS = {"num_bits": 4, "type": "float", "strategy": "tensor_group", "group_size": 16, "symmetric": True}
@@ -108,6 +113,13 @@ class _CompressedTensors:
         return Scheme("compressed-tensors", inputs is not None and inputs.get("dynamic") is not True)
 
 
+def _names(ignore):
+    names = [ignore] if isinstance(ignore, str) else ignore
+    if not isinstance(names, (list, tuple, set)) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"ignore={ignore!r}: must be a name, or a list of names")
+    return list(names)
+
+
 def unified(stored):
     """A stored configuration, as one dictionary without its quant_method: hf_quant_config.json has another layout, and
     another word for `ignore`, which is a list, or a pattern alone."""
@@ -116,8 +128,16 @@ def unified(stored):
         stored = {**stored["quantization"], **producer}
     found = {key: value for key, value in stored.items() if key not in ("quant_method", "exclude_modules")}
     ignore = stored.get("ignore") or stored.get("exclude_modules") or ()
-    found["ignore"] = [ignore] if isinstance(ignore, str) else list(ignore)
+    found["ignore"] = _names(ignore)
     return found
+
+
+def with_options(stored, a_format, flags, share_input):
+    """A unified configuration as one of this package, with its options, which are checked."""
+    check_a_format(a_format)
+    check_flags(flags)
+    check_one_of("share_input", share_input, (True, False))
+    return {**stored, "quant_method": METHOD, "a_format": a_format, "flags": flags, "share_input": share_input}
 
 
 def reader(stored, named=MappingProxyType({})):

@@ -14,7 +14,7 @@ from transformers.utils.quantization_config import QuantizationConfigMixin
 
 from ..nn import Linear
 from ..nn._weights import Weights
-from ._checkpoint import METHOD, WEIGHT_ONLY, kv_cache, reader, unified
+from ._checkpoint import METHOD, STAYS, WEIGHT_ONLY, kv_cache, reader, unified, with_options
 from ._conversions import Quantise, conversions, spelling, words_of_experts
 from ._replace import replace
 
@@ -31,14 +31,14 @@ class DualGemmConfig(QuantizationConfigMixin):
 
     def __init__(self, ignore=None, a_format="auto", flags=0, share_input=True, **stored):
         stored.pop("quant_method", None)
-        if not stored: stored, ignore = {"quant_algo": WEIGHT_ONLY}, ["lm_head"] if ignore is None else ignore
+        if not stored: stored, ignore = {"quant_algo": WEIGHT_ONLY}, STAYS if ignore is None else ignore
         self.quant_method, self.a_format, self.flags, self.share_input = METHOD, a_format, flags, share_input
         self.stored = unified({**stored, **({} if ignore is None else {"ignore": ignore})})
         reader(self.stored)
+        self.to_dict()  # which checks the options
 
     def to_dict(self):
-        return {**self.stored, "quant_method": METHOD, "a_format": self.a_format, "flags": self.flags,
-                "share_input": self.share_input}
+        return with_options(self.stored, self.a_format, self.flags, self.share_input)
 
 
 def check_device(device, a_format="auto"):

@@ -6,18 +6,18 @@ import pathlib
 from transformers import AutoConfig
 from transformers.utils import cached_file
 
-from ._checkpoint import METHOD, reader, unified
+from ._checkpoint import reader, unified, with_options
 
 _ORIGINAL = "original_quant_method"  # has the whole quantization_config that was there before, or null for none
 _LEGACY = "hf_quant_config.json"  # ModelOpt's, beside a config.json that says nothing
 
 
-def renamed(stored, original, a_format="auto", flags=0, **options):
+def renamed(stored, original, a_format, flags, share_input):
     """A stored quantization_config, as a dictionary, with this package's quant_method. `original` is what config.json
     has instead of it, or None. Raises ValueError if it is none that is read here."""
     found = unified(stored)
     reader(found)
-    return {**found, _ORIGINAL: original, "quant_method": METHOD, "a_format": a_format, "flags": flags, **options}
+    return with_options({**found, _ORIGINAL: original}, a_format, flags, share_input)
 
 
 def model_config(checkpoint, a_format="auto", flags=0, share_input=True, **named):
@@ -35,7 +35,7 @@ def model_config(checkpoint, a_format="auto", flags=0, share_input=True, **named
         stored = json.loads(pathlib.Path(path).read_text())
         stored = {**unified(stored), "quant_method": "modelopt"}  # as ModelOpt writes it into config.json
     config.quantization_config = renamed(stored, stored.get(_ORIGINAL, dict(stored)), a_format, flags,
-                                         share_input=share_input)
+                                         share_input)
     return config
 
 
@@ -48,8 +48,8 @@ def rewrite(folder, a_format="auto", flags=0, restore=False):
     if stored is None and legacy.exists(): stored = json.loads(legacy.read_text())
     if stored is None: raise ValueError(f"{path}: has no quantization_config")
     if restore: changed = _restored(path, stored, legacy)
-    elif _ORIGINAL in stored: changed = {**stored, "a_format": a_format, "flags": flags}
-    else: changed = renamed(stored, original, a_format, flags)
+    elif _ORIGINAL in stored: changed = with_options(stored, a_format, flags, stored.get("share_input", True))
+    else: changed = renamed(stored, original, a_format, flags, True)
     config.update(quantization_config=changed)
     if changed is None: del config["quantization_config"]
     beside = path.with_name("config.json.new")

@@ -1,0 +1,19 @@
+"""What options of layers may be. Whoever takes one checks it here, so that a wrong one is refused where it is given."""
+from .. import _structures
+
+A_FORMATS = ("auto", "16bit", "nvfp4")
+_FLAGS = {name: bit for name, bit in vars(_structures).items() if name.startswith("FLAG_")}
+
+
+def check_one_of(name, value, known):
+    if value not in tuple(known): raise ValueError(f"{name}={value!r}: must be one of {', '.join(map(repr, known))}")
+
+
+def check_a_format(value):
+    check_one_of("a_format", value, A_FORMATS)
+
+
+def check_flags(value):
+    """They are bits of a number; True is none."""
+    if type(value) is not int or value & ~sum(_FLAGS.values()):
+        raise ValueError(f"flags={value!r}: must be 0, or a sum of {', '.join(_FLAGS)}")
