@@ -1,7 +1,7 @@
-// general_request_test.cpp -- a plain instance computes the default SwiGLU, or one product, and nothing else. So
-// each field of a launch is one that it obeys, or one that asks for a general instance; and what only a general
-// instance computes, the library's reference computes, too. A field that is forgotten in either place would be
-// ignored without a word.
+// general_request_test.cpp -- a plain instance computes the default SwiGLU, or one product, and nothing else.
+// So each field of a launch is one that it obeys, or one that asks for a general instance. And what only a
+// general instance computes, the library's reference computes, too. A field that is forgotten in either place
+// would be ignored without a word.
 
 #include <algorithm>
 #include <cstdint>
@@ -24,7 +24,8 @@ struct Outputs {
   alignas(16) float amax;
 };
 
-// A launch of one row and eight columns, in host memory: gate and value, or the one product, are 1 everywhere.
+// A launch of one row and eight columns, in host memory. Gate and value are 1 everywhere, and so is the
+// one product.
 struct Small {
   alignas(16) uint8_t a[16], b1[128], b2[128], sfa[512], sfb1[512], sfb2[512];
   alignas(16) uint16_t addend[8];
@@ -68,8 +69,8 @@ struct Small {
   }
 };
 
-// What only a general instance computes: the field, of a launch with how many products, and a value of it that
-// changes what such a launch writes.
+// What only a general instance computes: the field, the products of a launch that has it, and a value of it
+// that changes what such a launch writes.
 struct Request {
   const char* field;
   int32_t products;
