@@ -277,11 +277,12 @@ DUALGEMM_API void dualgemm_args_init_sized(dualgemm_args_t* args, size_t struct_
 
 /* ---- launch -------------------------------------------------------------------------------------------- */
 
-/* One problem with compact tensors and host alphas; pointers and sizes as in dualgemm_args_t. Asynchronous on
- * `stream`, which belongs to the current device; may be captured into a graph once its kernel is loaded
- * (dualgemm_init). Returns NULL_POINTER, INVALID_VALUE, INVALID_SHAPE, INVALID_STRIDE, MISALIGNED, ALIASING,
- * NOT_SUPPORTED, NO_DEVICE, ARCH_MISMATCH, DRIVER_TOO_OLD, RUNTIME_MISMATCH or CUDA_ERROR before anything is
- * launched; m == 0 or n == 0 succeeds without a launch, and k == 0 fills C with zeros. */
+/* One problem with compact tensors and host alphas; pointers and sizes as in dualgemm_args_t. Compact tensors
+ * need k to be a multiple of 32, and n of 16 with an FP8 C. An NVFP4 C needs dualgemm_launch_ex, which has its
+ * factors. Asynchronous on `stream`, which belongs to the current device; may be captured into a graph once its
+ * kernel is loaded (dualgemm_init). Returns NULL_POINTER, INVALID_VALUE, INVALID_SHAPE, INVALID_STRIDE,
+ * MISALIGNED, ALIASING, NOT_SUPPORTED, NO_DEVICE, ARCH_MISMATCH, DRIVER_TOO_OLD, RUNTIME_MISMATCH or CUDA_ERROR
+ * before anything is launched; m == 0 or n == 0 succeeds without a launch, and k == 0 fills C with zeros. */
 DUALGEMM_API dualgemm_status_t dualgemm_launch(const void* a, const void* b1, const void* b2, const void* sfa,
                                                const void* sfb1, const void* sfb2, void* c, int32_t m,
                                                int32_t n, int32_t k, float alpha1, float alpha2,

@@ -1,5 +1,5 @@
-// api.cpp -- the exported functions that deal with launches and instances. A launch is three steps:
-// validate, choose an instance, launch it. Nothing here throws or prints.
+// api.cpp -- the exported functions that deal with launches and instances. A launch is `launch` below;
+// host/SOURCES.md lists its steps. Nothing here throws or prints.
 
 #include <cuda_runtime_api.h>
 

@@ -72,7 +72,8 @@ HOST_LAUNCH = [
 HOST_TORCH = [
     ['tensor.*'],
     ['stack.h', 'twin.h'],
-    ['launch.*', 'convert.*', 'experts.cpp'],
+    ['launch.*', 'convert.*'],
+    ['experts.cpp'],
     ['operators.cpp'],
 ]
 # The tests of the simulator, which are in its folder. They know what all rooms of test/ share, and of the library the
