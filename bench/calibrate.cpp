@@ -36,6 +36,7 @@ constexpr Constant kFitted[] = {{"dram", &CostConstants::dram},
                                 {"turn", &CostConstants::turn},
                                 {"finish", &CostConstants::finish},
                                 {"meet", &CostConstants::meet},
+                                {"fill_apart", &CostConstants::fill_apart},
                                 {"pass", &CostConstants::pass}};
 
 // The gap between two launches on a stream is so much longer than in a graph (H200: 1.76 against 0.73 us).
@@ -60,6 +61,8 @@ std::vector<Problem> problems_of(const nlohmann::json& report) {
     if (!row.contains("instances") || row.at("mode") != "none") continue;
     Problem problem{{row.at("m"), row.at("n"), row.at("k")}, {}, INFINITY};
     problem.shape.problems = row.at("problems");
+    // One product as it is takes no special function, and neither does this activation.
+    if (report.value("products", 2) == 1) problem.shape.activation = dualgemm::ActivationKind::kReglu;
     for (const auto& time : row.at("instances")) {
       const auto found = by_name.find(time.at("name"));
       // A general instance is no candidate where a plain one is.

@@ -1,4 +1,4 @@
-// host_time.cpp -- what one call of dualgemm_launch_ex costs the CPU: checks, the choice of an instance, the
+// host_time.cpp -- what one call that launches costs the CPU: checks, the choice of an instance, the
 // tensor maps and the parameters of the launch. It runs on a CUDA runtime that does nothing
 // (test/support/stub/cuda.h), and what the calls into that cost is taken away, so that the numbers are the
 // library's own.
@@ -63,28 +63,38 @@ dualgemm_args_t general(dualgemm_args_t args) {
   return args;
 }
 
+dualgemm_status_t launch(const dualgemm_args_t& args) { return dualgemm_launch_ex(&args, nullptr); }
+
+dualgemm_status_t ask_and_launch(const dualgemm_args_t& args) {
+  size_t bytes = 0;
+  if (const dualgemm_status_t status = dualgemm_workspace_size(&args, &bytes)) return status;
+  return launch(args);
+}
+
+dualgemm_status_t try_launch(const dualgemm_args_t& args) {
+  size_t bytes = 0;
+  return dualgemm_try_launch(&args, &bytes, nullptr);
+}
+
 struct Case {
   const char* name;
   dualgemm_args_t args;
   bool changes = false;  // M is another with every call: a thread remembers the choices of its last problems
-  bool asks = false;     // dualgemm_workspace_size is called before, and no workspace is given
+  dualgemm_status_t (*function)(const dualgemm_args_t&) = launch;
 
-  dualgemm_status_t call() const {
-    size_t bytes = 0;
-    if (asks)
-      if (const dualgemm_status_t status = dualgemm_workspace_size(&args, &bytes)) return status;
-    return dualgemm_launch_ex(&args, nullptr);
-  }
+  dualgemm_status_t call() const { return function(args); }
 };
 
 std::vector<Case> cases() {
-  const dualgemm_args_t dense = problem(128, 14336, 4096), many = problem(2048, 2048, 7168);
+  const dualgemm_args_t few = problem(8, 14336, 4096), dense = problem(128, 14336, 4096);
+  const dualgemm_args_t many = problem(2048, 2048, 7168);
   const dualgemm_args_t of_batch = batch(8, problem(512, 2048, 7168));
   const dualgemm_args_t offsets = grouped(DUALGEMM_GROUP_OFFSETS, 256, many);
   const dualgemm_args_t masked = grouped(DUALGEMM_GROUP_MASKED, 8, problem(512, 4096, 7168));
   return {{"dense", dense},
           {"dense, another M each time", dense, true},
-          {"dense, asked for its workspace before", dense, false, true},
+          {"8 rows, asked for its workspace before", few, false, ask_and_launch},
+          {"8 rows, dualgemm_try_launch", few, false, try_launch},
           {"dense, CHECK_POINTERS", with_flags(DUALGEMM_FLAG_CHECK_POINTERS, dense)},
           {"dense, general epilogue", general(dense)},
           {"batch", of_batch},

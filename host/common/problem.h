@@ -3,8 +3,8 @@
 // nothing here looks at what a pointer points at.
 #pragma once
 
+#include <bit>
 #include <cstdint>
-#include <span>
 
 #include "host/include/dualgemm.h"
 #include "kernel/epilogue/kinds.h"
@@ -41,34 +41,32 @@ struct Tensor {
   int64_t shared_stride() const { return problems > 1 ? stride : 0; }
 };
 
-// Those tensors of a list that the launch has. (A view of the standard library would say the same; clang has
-// compiled libstdc++'s since its release 16.)
+// Those tensors of a list that the launch has: each has its bit set. A launch goes through them several
+// times, and most of those that it may have are not there.
 class GivenTensors {
  public:
   class Iterator {
    public:
-    Iterator(const Tensor* at, const Tensor* end) : at_(at), end_(end) { skip(); }
-    const Tensor& operator*() const { return *at_; }
+    Iterator(const Tensor* all, uint32_t left) : all_(all), left_(left) {}
+    const Tensor& operator*() const { return all_[std::countr_zero(left_)]; }
     Iterator& operator++() {
-      ++at_;
-      skip();
+      left_ &= left_ - 1;
       return *this;
     }
-    bool operator!=(const Iterator& other) const { return at_ != other.at_; }
+    bool operator!=(const Iterator& other) const { return left_ != other.left_; }
 
    private:
-    void skip() {
-      while (at_ != end_ && !at_->given()) ++at_;
-    }
-    const Tensor *at_, *end_;
+    const Tensor* all_;
+    uint32_t left_;
   };
 
-  explicit GivenTensors(std::span<const Tensor> all) : all_(all) {}
-  Iterator begin() const { return {all_.data(), all_.data() + all_.size()}; }
-  Iterator end() const { return {all_.data() + all_.size(), all_.data() + all_.size()}; }
+  GivenTensors(const Tensor* all, uint32_t given) : all_(all), given_(given) {}
+  Iterator begin() const { return {all_, given_}; }
+  Iterator end() const { return {all_, 0}; }
 
  private:
-  std::span<const Tensor> all_;
+  const Tensor* all_;
+  uint32_t given_;
 };
 
 // The tensors that a kernel reads are listed in the order in which they are checked. The first six have to be
@@ -115,13 +113,12 @@ struct Problem {
   bool empty;        // M == 0 or N == 0: succeed without looking any further
   Tensor inputs[kInputs];
   Tensor outputs[kOutputs];
+  uint32_t inputs_given = 0, outputs_given = 0;  // the bit of a tensor is set where it has an address
   Tensor workspace;  // neither: room in which a pass leaves A for an instance that takes it so
 
   // K == 0 reads no input: what is said about them does not matter then.
-  GivenTensors read_inputs() const {
-    return GivenTensors({inputs, args.k > 0 ? size_t{kInputs} : size_t{0}});
-  }
-  GivenTensors written_outputs() const { return GivenTensors(outputs); }
+  GivenTensors read_inputs() const { return {inputs, args.k > 0 ? inputs_given : 0}; }
+  GivenTensors written_outputs() const { return {outputs, outputs_given}; }
 
   bool packed_a() const { return a_type == CType::kNvfp4; }
   bool general() const { return general_request.field != nullptr; }

@@ -77,7 +77,7 @@ typedef enum {
   DUALGEMM_STATUS_NO_DEVICE = 9,            /* no CUDA device or no driver */
   DUALGEMM_STATUS_ARCH_MISMATCH = 10,       /* the library, or this program, has no kernel for the device */
   DUALGEMM_STATUS_DRIVER_TOO_OLD = 11,      /* the driver is older than the major CUDA version of the build */
-  DUALGEMM_STATUS_WORKSPACE_TOO_SMALL = 12, /* the instance that is asked for needs more of it */
+  DUALGEMM_STATUS_WORKSPACE_TOO_SMALL = 12, /* the instance that is asked for, or a try, needs more of it */
   DUALGEMM_STATUS_CUDA_ERROR = 13,          /* a CUDA call failed; see dualgemm_last_cuda_error() */
   DUALGEMM_STATUS_INTERNAL = 14,            /* a bug in this library */
   DUALGEMM_STATUS_RUNTIME_MISMATCH = 15,    /* the CUDA runtime has another major version than the build */
@@ -299,6 +299,13 @@ DUALGEMM_API dualgemm_status_t dualgemm_launch_linear(const void* a, const void*
 /* The same with everything a launch can be told. */
 DUALGEMM_API dualgemm_status_t dualgemm_launch_ex(const dualgemm_args_t* args,
                                                   dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
+
+/* For a program that allocates a workspace only when a launch makes use of one: dualgemm_workspace_size() and
+ * dualgemm_launch_ex() in one call, which checks the arguments once. *bytes becomes that size. Where the
+ * arguments have a smaller workspace nothing is launched, and the status is WORKSPACE_TOO_SMALL: launch again
+ * with *bytes of workspace, or without any by dualgemm_launch_ex(). Since 0.3.0. */
+DUALGEMM_API dualgemm_status_t dualgemm_try_launch(const dualgemm_args_t* args, size_t* bytes,
+                                                   dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 
 /* Optional: loads every kernel on the current device now, so that the first launch, or one inside a stream
  * capture, has nothing left to load. */

@@ -42,39 +42,65 @@ dualgemm_status_t look_up_pointers(const Problem& problem, const dualgemm_device
   return check_pointers(problem, device.ordinal);
 }
 
-// Returns the bytes of workspace that the choice would make use of if it had them: none where no device is
-// known, or where what is asked for is refused anyway.
-size_t usable_workspace(Problem problem) {
+// Returns the bytes of workspace that the choice would make use of if it had them: none where what is asked
+// for is refused anyway.
+size_t usable_workspace(const Problem& problem, const dualgemm_device_t& device) {
+  const UnreportedErrors unreported;
+  IndexedInstance chosen;
+  const auto status = choose(problem, device, std::numeric_limits<size_t>::max(), &chosen);
+  return status == kOk && chosen.instance ? workspace_bytes(problem, chosen.instance->plan) : 0;
+}
+
+// The same for the current device; none where that is not known.
+size_t usable_workspace(const Problem& problem) {
   const CudaErrorScope errors;
   const UnreportedErrors unreported;
   dualgemm_device_t device;
-  problem.args.workspace = &problem;  // somewhere: it is compared with null
-  problem.args.workspace_size = std::numeric_limits<size_t>::max();
-  int32_t index = -1;
-  const bool chosen = query_current_device(&device) == DUALGEMM_STATUS_SUCCESS &&
-                      choose(problem, device, &index) == DUALGEMM_STATUS_SUCCESS;
-  return chosen && index >= 0 ? workspace_bytes(problem, instance(index).plan) : 0;
+  return query_current_device(&device) == kOk ? usable_workspace(problem, device) : 0;
 }
 
-// Chooses an instance for the current device, and looks up the pointers there.
-dualgemm_status_t ask_current_device(const Problem& problem, dualgemm_device_t* device, int32_t* index) {
-  if (auto status = query_current_device(device)) return status;
-  if (auto status = choose(problem, *device, index)) return status;
-  return look_up_pointers(problem, *device);
+// Chooses the instance of a launch with these arguments, and looks up its pointers on the device.
+dualgemm_status_t ask(const Problem& problem, const dualgemm_device_t& device, IndexedInstance* chosen) {
+  if (auto status = choose(problem, device, problem.args.workspace_size, chosen)) return status;
+  return look_up_pointers(problem, device);
 }
 
-dualgemm_status_t launch(const dualgemm_args_t* user_args, cudaStream_t stream) {
+// Launches on the current device, which is `device`.
+dualgemm_status_t launch(const Problem& problem, const dualgemm_device_t& device, cudaStream_t stream) {
+  IndexedInstance chosen;
+  if (auto status = ask(problem, device, &chosen)) return status;
+  if (!chosen.instance) return launch_zero_fill(problem, stream);
+  if (auto status = load_once(device, chosen)) return status;
+  return launch_instance(problem, *chosen.instance, device, stream);
+}
+
+dualgemm_status_t launch(const dualgemm_args_t* args, cudaStream_t stream) {
   Problem problem;
-  if (auto status = validate(user_args, &problem)) return status;
+  if (auto status = validate(args, &problem)) return status;
   if (problem.empty) return DUALGEMM_STATUS_SUCCESS;
 
   const CudaErrorScope errors;
   dualgemm_device_t device;
-  int32_t index;
-  if (auto status = ask_current_device(problem, &device, &index)) return status;
-  if (index < 0) return launch_zero_fill(problem, stream);
-  if (auto status = load_once(device, index)) return status;
-  return launch_instance(problem, instance(index), device, stream);
+  if (auto status = query_current_device(&device)) return status;
+  return launch(problem, device, stream);
+}
+
+// Launches if the workspace is as large as *bytes, which the choice would make use of.
+dualgemm_status_t try_launch(const dualgemm_args_t* args, size_t* bytes, cudaStream_t stream) {
+  Problem problem;
+  if (auto status = validate(args, &problem)) return status;
+  if (!bytes) return fail(DUALGEMM_STATUS_NULL_POINTER, "bytes=NULL: must point to a size_t");
+  *bytes = 0;
+  if (problem.empty) return DUALGEMM_STATUS_SUCCESS;
+
+  const CudaErrorScope errors;
+  dualgemm_device_t device;
+  if (auto status = query_current_device(&device)) return status;
+  *bytes = usable_workspace(problem, device);
+  if (problem.args.workspace_size < *bytes)
+    return fail(DUALGEMM_STATUS_WORKSPACE_TOO_SMALL, "workspace_size=%zu: the launch would use %zu bytes",
+                problem.args.workspace_size, *bytes);
+  return launch(problem, device, stream);
 }
 
 }  // namespace
@@ -147,6 +173,12 @@ dualgemm_status_t dualgemm_launch_ex(const dualgemm_args_t* args, dualgemm_strea
   return launch(args, stream);
 }
 
+dualgemm_status_t dualgemm_try_launch(const dualgemm_args_t* args, size_t* bytes,
+                                      dualgemm_stream_t stream) noexcept {
+  clear_last_error();
+  return try_launch(args, bytes, stream);
+}
+
 dualgemm_status_t dualgemm_init(void) noexcept {
   clear_last_error();
   const CudaErrorScope errors;
@@ -174,8 +206,9 @@ dualgemm_status_t dualgemm_can_implement(const dualgemm_args_t* args) noexcept {
   if (problem.empty) return DUALGEMM_STATUS_SUCCESS;
   const CudaErrorScope errors;
   dualgemm_device_t device;
-  int32_t index;
-  return ask_current_device(problem, &device, &index);
+  if (auto status = query_current_device(&device)) return status;
+  IndexedInstance chosen;
+  return ask(problem, device, &chosen);
 }
 
 dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* args,
@@ -185,8 +218,9 @@ dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* args,
   if (auto status = validate(args, &problem)) return status;
   dualgemm_device_t described{};
   if (auto status = read_structure(kDeviceStructure, device, &described)) return status;
-  int32_t index;
-  return problem.empty ? DUALGEMM_STATUS_SUCCESS : choose(problem, described, &index);
+  IndexedInstance chosen;
+  return problem.empty ? DUALGEMM_STATUS_SUCCESS
+                       : choose(problem, described, problem.args.workspace_size, &chosen);
 }
 
 dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args, size_t* bytes) noexcept {
@@ -244,9 +278,9 @@ dualgemm_status_t dualgemm_select_instance(const dualgemm_args_t* args, const du
   dualgemm_device_t described{};
   if (auto status = read_structure(kDeviceStructure, device, &described)) return status;
   if (!id) return fail(DUALGEMM_STATUS_NULL_POINTER, "id=NULL: must point to an int32_t");
-  int32_t index = -1;  // an empty problem, or one without K, runs no kernel
+  IndexedInstance chosen = kNoInstance;  // an empty problem, or one without K, runs no kernel
   if (!problem.empty)
-    if (auto status = choose(problem, described, &index)) return status;
-  *id = index + 1;
+    if (auto status = choose(problem, described, problem.args.workspace_size, &chosen)) return status;
+  *id = chosen.index + 1;
   return DUALGEMM_STATUS_SUCCESS;
 }

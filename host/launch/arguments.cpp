@@ -80,29 +80,35 @@ Tensor vector(int32_t elements, int32_t bits, Tensor t) {
 int32_t row_problems(const Problem& p) { return p.group_offsets() ? 1 : p.problems; }
 int64_t row_blocks(const Problem& p) { return p.group_offsets() ? 1 : sf_row_blocks(p.args.m); }
 
+// Sets one tensor of a list, and its bit.
+void put(Tensor* list, uint32_t* given, int index, const Tensor& t) {
+  list[index] = t;
+  *given |= uint32_t{t.given()} << index;
+}
+
 // Each entry has the names of the tensor, its pitch and its stride; then base, problems, stride, rows, pitch.
 // Vectors have neither rows nor a pitch.
 void describe_inputs(Problem& p) {
   const dualgemm_args_t& x = p.args;
   const int32_t own = row_problems(p), all = p.problems;
   const int64_t sfb_blocks = sf_row_blocks(x.n);
-  Tensor* const in = p.inputs;
-  in[kA] =
-      matrix(x.k, bits_of(x.a_dtype), {"a", "lda", "batch_stride_a", x.a, own, x.batch_stride_a, x.m, x.lda});
+  const auto in = [&p](Input i, const Tensor& t) { put(p.inputs, &p.inputs_given, i, t); };
+  in(kA,
+     matrix(x.k, bits_of(x.a_dtype), {"a", "lda", "batch_stride_a", x.a, own, x.batch_stride_a, x.m, x.lda}));
   const auto operand = [&x](const Tensor& t) { return matrix(x.k, bits_of(DUALGEMM_DTYPE_NVFP4), t); };
-  in[kB1] = operand({"b1", "ldb1", "batch_stride_b1", x.b1, all, x.batch_stride_b1, x.n, x.ldb1});
+  in(kB1, operand({"b1", "ldb1", "batch_stride_b1", x.b1, all, x.batch_stride_b1, x.n, x.ldb1}));
   if (p.products == 2)
-    in[kB2] = operand({"b2", "ldb2", "batch_stride_b2", x.b2, all, x.batch_stride_b2, x.n, x.ldb2});
+    in(kB2, operand({"b2", "ldb2", "batch_stride_b2", x.b2, all, x.batch_stride_b2, x.n, x.ldb2}));
 
   const auto factors = [&x](const Tensor& t) { return scale_factors(x.k, t); };
   if (p.packed_a()) {
-    in[kSfa] = factors({"sfa", nullptr, "batch_stride_sfa", x.sfa, own, x.batch_stride_sfa, row_blocks(p)});
+    in(kSfa, factors({"sfa", nullptr, "batch_stride_sfa", x.sfa, own, x.batch_stride_sfa, row_blocks(p)}));
     if (p.group_offsets())
-      in[kSfa].most_rows = (x.m + int64_t{kSfAtomRows - 1} * p.groups_with_rows()) / kSfAtomRows;
+      p.inputs[kSfa].most_rows = (x.m + int64_t{kSfAtomRows - 1} * p.groups_with_rows()) / kSfAtomRows;
   }
-  in[kSfb1] = factors({"sfb1", nullptr, "batch_stride_sfb1", x.sfb1, all, x.batch_stride_sfb1, sfb_blocks});
+  in(kSfb1, factors({"sfb1", nullptr, "batch_stride_sfb1", x.sfb1, all, x.batch_stride_sfb1, sfb_blocks}));
   if (p.products == 2)
-    in[kSfb2] = factors({"sfb2", nullptr, "batch_stride_sfb2", x.sfb2, all, x.batch_stride_sfb2, sfb_blocks});
+    in(kSfb2, factors({"sfb2", nullptr, "batch_stride_sfb2", x.sfb2, all, x.batch_stride_sfb2, sfb_blocks}));
 
   // Numbers and biases have one for all problems where their stride is 0.
   const auto alike = [all](int64_t stride) { return stride == 0 ? 1 : all; };
@@ -112,55 +118,55 @@ void describe_inputs(Problem& p) {
   // A tensor that the launch does not have keeps its default: no address. The two alphas share a stride, and
   // so do the two biases: where either is there, both are described.
   if (x.alpha1_dev || x.alpha2_dev) {
-    in[kAlpha1] = number("alpha1_dev", "alpha_stride", x.alpha1_dev, x.alpha_stride);
-    in[kAlpha2] = number("alpha2_dev", "alpha_stride", x.alpha2_dev, x.alpha_stride);
+    in(kAlpha1, number("alpha1_dev", "alpha_stride", x.alpha1_dev, x.alpha_stride));
+    in(kAlpha2, number("alpha2_dev", "alpha_stride", x.alpha2_dev, x.alpha_stride));
   }
   if (x.c_global_scale_dev)
-    in[kCGlobalScale] =
-        number("c_global_scale_dev", "c_global_scale_stride", x.c_global_scale_dev, x.c_global_scale_stride);
+    in(kCGlobalScale,
+       number("c_global_scale_dev", "c_global_scale_stride", x.c_global_scale_dev, x.c_global_scale_stride));
 
   const auto bias = [&x, &alike](const char* name, const void* base) {
     return vector(x.n, bits_of(x.bias_dtype),
                   {name, nullptr, "bias_stride", base, alike(x.bias_stride), x.bias_stride});
   };
   if (x.bias1 || x.bias2) {
-    in[kBias1] = bias("bias1", x.bias1);
-    in[kBias2] = bias("bias2", x.bias2);
+    in(kBias1, bias("bias1", x.bias1));
+    in(kBias2, bias("bias2", x.bias2));
   }
 
   const auto row_scale = [&x](const Tensor& t) { return vector(x.m, kNumberBits, t); };
   if (x.a_row_scale)
-    in[kARowScale] = row_scale(
-        {"a_row_scale", nullptr, "batch_stride_a_row_scale", x.a_row_scale, own, x.batch_stride_a_row_scale});
+    in(kARowScale, row_scale({"a_row_scale", nullptr, "batch_stride_a_row_scale", x.a_row_scale, own,
+                              x.batch_stride_a_row_scale}));
   if (x.c_row_scale)
-    in[kCRowScale] = row_scale(
-        {"c_row_scale", nullptr, "batch_stride_c_row_scale", x.c_row_scale, own, x.batch_stride_c_row_scale});
+    in(kCRowScale, row_scale({"c_row_scale", nullptr, "batch_stride_c_row_scale", x.c_row_scale, own,
+                              x.batch_stride_c_row_scale}));
   if (x.c_add)
-    in[kCAdd] = matrix(
-        x.n, bits_of(x.c_dtype),
-        {"c_add", "ld_c_add", "batch_stride_c_add", x.c_add, own, x.batch_stride_c_add, x.m, x.ld_c_add});
+    in(kCAdd, matrix(x.n, bits_of(x.c_dtype),
+                     {"c_add", "ld_c_add", "batch_stride_c_add", x.c_add, own, x.batch_stride_c_add, x.m,
+                      x.ld_c_add}));
   if (x.group_rows)
-    in[kRowsOfGroups] = vector(x.groups + (p.group_offsets() ? 1 : 0), kNumberBits,
-                               {"group_rows", nullptr, nullptr, x.group_rows, 1});
+    in(kRowsOfGroups, vector(x.groups + (p.group_offsets() ? 1 : 0), kNumberBits,
+                             {"group_rows", nullptr, nullptr, x.group_rows, 1}));
 }
 
 void describe_outputs(Problem& p) {
   const dualgemm_args_t& x = p.args;
   const int32_t own = row_problems(p);
-  Tensor* const out = p.outputs;
-  out[kC] =
-      matrix(x.n, bits_of(x.c_dtype), {"c", "ldc", "batch_stride_c", x.c, own, x.batch_stride_c, x.m, x.ldc});
+  const auto out = [&p](Output i, const Tensor& t) { put(p.outputs, &p.outputs_given, i, t); };
+  out(kC, matrix(x.n, bits_of(x.c_dtype),
+                 {"c", "ldc", "batch_stride_c", x.c, own, x.batch_stride_c, x.m, x.ldc}));
   if (x.sfc)
-    out[kSfc] = scale_factors(
-        x.n, {"sfc", nullptr, "batch_stride_sfc", x.sfc, own, x.batch_stride_sfc, row_blocks(p)});
+    out(kSfc, scale_factors(
+                  x.n, {"sfc", nullptr, "batch_stride_sfc", x.sfc, own, x.batch_stride_sfc, row_blocks(p)}));
   const int32_t d_bits = bits_of(x.d_dtype);
   if (x.d1)
-    out[kD1] =
-        matrix(x.n, d_bits, {"d1", "ldd1", "batch_stride_d1", x.d1, own, x.batch_stride_d1, x.m, x.ldd1});
+    out(kD1,
+        matrix(x.n, d_bits, {"d1", "ldd1", "batch_stride_d1", x.d1, own, x.batch_stride_d1, x.m, x.ldd1}));
   if (x.d2)
-    out[kD2] =
-        matrix(x.n, d_bits, {"d2", "ldd2", "batch_stride_d2", x.d2, own, x.batch_stride_d2, x.m, x.ldd2});
-  if (x.amax_out) out[kAmax] = vector(1, kNumberBits, {"amax_out", nullptr, nullptr, x.amax_out, 1});
+    out(kD2,
+        matrix(x.n, d_bits, {"d2", "ldd2", "batch_stride_d2", x.d2, own, x.batch_stride_d2, x.m, x.ldd2}));
+  if (x.amax_out) out(kAmax, vector(1, kNumberBits, {"amax_out", nullptr, nullptr, x.amax_out, 1}));
   p.workspace = {"workspace", nullptr, nullptr, x.workspace, 1};
   p.workspace.rows = 1;
   p.workspace.row_elements = static_cast<int64_t>(x.workspace_size);
@@ -171,29 +177,22 @@ void describe_outputs(Problem& p) {
 
 GeneralRequest general_request(const dualgemm_args_t& x) {
   const dualgemm_args_t& plain = default_args();
-  const struct {
-    GeneralRequest request;
-    bool made;
-  } requests[] = {
-      {{"c_dtype", static_cast<double>(x.c_dtype)},
-       x.c_dtype != DUALGEMM_DTYPE_FP16 && x.c_dtype != DUALGEMM_DTYPE_BF16},
-      {{"activation", static_cast<double>(x.activation)}, x.activation != plain.activation},
-      {{"swiglu_alpha", x.swiglu_alpha}, x.swiglu_alpha != plain.swiglu_alpha},
-      {{"swiglu_beta", x.swiglu_beta}, x.swiglu_beta != plain.swiglu_beta},
-      {{"swiglu_limit", x.swiglu_limit}, x.swiglu_limit != plain.swiglu_limit},
-      {{"a_row_scale", 0, x.a_row_scale}, x.a_row_scale != nullptr},
-      {{"bias1", 0, x.bias1}, x.bias1 != nullptr},
-      {{"bias2", 0, x.bias2}, x.bias2 != nullptr},
-      {{"c_row_scale", 0, x.c_row_scale}, x.c_row_scale != nullptr},
-      {{"amax_out", 0, x.amax_out}, x.amax_out != nullptr},
-      {{"d1", 0, x.d1}, x.d1 != nullptr},
-      {{"linear_activation", static_cast<double>(x.linear_activation)},
-       x.linear_activation != plain.linear_activation},
-      {{"c_add", 0, x.c_add}, x.c_add != nullptr},
-      {{"flags", static_cast<double>(x.flags)}, (x.flags & DUALGEMM_FLAG_EXACT_ACT) != 0},
-  };
-  for (const auto& [request, made] : requests)
-    if (made) return request;
+  if (x.c_dtype != DUALGEMM_DTYPE_FP16 && x.c_dtype != DUALGEMM_DTYPE_BF16)
+    return {"c_dtype", static_cast<double>(x.c_dtype)};
+  if (x.activation != plain.activation) return {"activation", static_cast<double>(x.activation)};
+  if (x.swiglu_alpha != plain.swiglu_alpha) return {"swiglu_alpha", x.swiglu_alpha};
+  if (x.swiglu_beta != plain.swiglu_beta) return {"swiglu_beta", x.swiglu_beta};
+  if (x.swiglu_limit != plain.swiglu_limit) return {"swiglu_limit", x.swiglu_limit};
+  if (x.a_row_scale) return {"a_row_scale", 0, x.a_row_scale};
+  if (x.bias1) return {"bias1", 0, x.bias1};
+  if (x.bias2) return {"bias2", 0, x.bias2};
+  if (x.c_row_scale) return {"c_row_scale", 0, x.c_row_scale};
+  if (x.amax_out) return {"amax_out", 0, x.amax_out};
+  if (x.d1) return {"d1", 0, x.d1};
+  if (x.linear_activation != plain.linear_activation)
+    return {"linear_activation", static_cast<double>(x.linear_activation)};
+  if (x.c_add) return {"c_add", 0, x.c_add};
+  if (x.flags & DUALGEMM_FLAG_EXACT_ACT) return {"flags", static_cast<double>(x.flags)};
   return {};
 }
 

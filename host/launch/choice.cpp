@@ -36,10 +36,10 @@ struct Question {
 // A program asks about the same few problems again and again, of each perhaps twice: what workspace it wants,
 // and then to launch without one. Each thread remembers its last answers, one for each place that a question
 // may take. An answer depends on the question alone, so it stays right.
-int32_t answer(const Question& question) {
+IndexedInstance answer(const Question& question) {
   struct Remembered {
     Question question;
-    int32_t index;
+    IndexedInstance choice;
   };
   constexpr size_t kPlaces = 64;
   thread_local Remembered places[kPlaces] = {};  // of no problem: M, N and K are above 0 in every question
@@ -50,9 +50,11 @@ int32_t answer(const Question& question) {
     mixed = (mixed ^ static_cast<uint32_t>(number)) * 0x9E3779B1u;  // 2^32 over the golden ratio
   Remembered& place = places[mixed >> 26];
   static_assert(kPlaces == 1 << (32 - 26));
-  if (!(place.question == question))
-    place = {question, select_instance(question.kind, shape, question.machine, question.allowed)};
-  return place.index;
+  if (!(place.question == question)) {
+    const int32_t index = select_instance(question.kind, shape, question.machine, question.allowed);
+    place = {question, index < 0 ? kNoInstance : IndexedInstance{&instance(index), index}};
+  }
+  return place.choice;
 }
 
 // Ends the sentence that says which clusters an instance needs. Clusters of three are counted as those of
@@ -68,15 +70,13 @@ Text<128> why_no_clusters(const Machine& machine, int32_t size) {
   return text;
 }
 
-// Returns whether the workspace has room for every instance of a kind with stream-K.
-bool has_room_for_parts(const Problem& problem, const InstanceKind& kind) {
-  const dualgemm_args_t& args = problem.args;
+// Returns whether so many bytes of workspace are room for every instance of a kind with stream-K.
+bool has_room_for_parts(const Problem& problem, const InstanceKind& kind, size_t workspace) {
   const auto instances = instances_of(kind, problem.grouped());
-  return args.workspace != nullptr &&
-         std::all_of(instances.begin(), instances.end(), [&](const IndexedInstance& indexed) {
-           const Plan& plan = indexed.instance->plan;
-           return !plan.tile.stream_k || args.workspace_size >= workspace_bytes(problem, plan);
-         });
+  return std::all_of(instances.begin(), instances.end(), [&](const IndexedInstance& indexed) {
+    const Plan& plan = indexed.instance->plan;
+    return !plan.tile.stream_k || workspace >= workspace_bytes(problem, plan);
+  });
 }
 
 // Returns the CTAs of the smallest cluster with which an instance of a kind works.
@@ -88,9 +88,9 @@ int32_t smallest_cluster(const InstanceKind& kind, bool grouped) {
 }
 
 // Checks that the instance that the caller asks for can do on this device what the caller asks for.
-dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& device, Arch arch) {
+dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& device, Arch arch,
+                               size_t workspace, const Instance& instance) {
   const dualgemm_args_t& args = problem.args;
-  const Instance& instance = dualgemm::instance(args.instance_id - 1);
   const Plan& plan = instance.plan;
   if (plan.arch != arch)
     return fail(
@@ -103,10 +103,10 @@ dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& 
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
                 "instance_id=%" PRId32 ": %s needs clusters of %" PRId32 " CTAs, %s", args.instance_id,
                 instance.name, cluster, why_no_clusters(whole, cluster).get());
-  if (const size_t needed = workspace_bytes(problem, plan); args.workspace_size < needed)
+  if (const size_t needed = workspace_bytes(problem, plan); workspace < needed)
     return fail(DUALGEMM_STATUS_WORKSPACE_TOO_SMALL,
                 "instance_id=%" PRId32 ": %s needs workspace_size=%zu, not workspace_size=%zu",
-                args.instance_id, instance.name, needed, args.workspace_size);
+                args.instance_id, instance.name, needed, workspace);
   const int64_t at_once = clusters_at_once(machine_of(args, device), plan);
   const int64_t needed = plan.tile.split_k > 1 ? tile_bound(problem, plan.tile) : 1;
   const bool limited = args.max_sms > 0 && args.max_sms < device.sm_count;
@@ -194,22 +194,25 @@ Shape shape_of(const Problem& problem) {
   return shape;
 }
 
-dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device, int32_t* index) {
-  *index = -1;
+dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device, size_t workspace,
+                         IndexedInstance* choice) {
+  *choice = kNoInstance;
   if (auto status = check_device(device)) return status;
   const dualgemm_args_t& args = problem.args;
   if (args.k == 0) return DUALGEMM_STATUS_SUCCESS;
   const Architecture& architecture = *served_architecture(device);
   if (args.instance_id > 0) {
-    *index = args.instance_id - 1;
-    return check_forced(problem, device, architecture.arch);
+    const int32_t index = args.instance_id - 1;
+    *choice = {&instance(index), index};
+    return check_forced(problem, device, architecture.arch, workspace, *choice->instance);
   }
   if (auto status = check_a(problem, device, architecture.arch)) return status;
-  const bool room = args.workspace != nullptr && args.workspace_size >= prepared_a_bytes(problem);
+  const bool room = workspace >= prepared_a_bytes(problem);
   const InstanceKind kind = kind_for(architecture.arch, problem);
   const Machine machine = machine_of(args, device);
   Shape shape = shape_of(problem);
-  Allowed allowed{.split_k = true, .prepared_a = room, .stream_k = room && has_room_for_parts(problem, kind)};
+  Allowed allowed{
+      .split_k = true, .prepared_a = room, .stream_k = room && has_room_for_parts(problem, kind, workspace)};
   if (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) {
     // Whether split-K or stream-K pays depends on M, which must change no bit; nor must the tile, where it
     // could.
@@ -220,11 +223,11 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
       shape.problems = 1;
     }
   }
-  *index = answer({kind, shape, machine, allowed});
+  *choice = answer({kind, shape, machine, allowed});
   // A general instance computes what plain ones do, where none of those runs on the device.
-  if (*index < 0 && !kind.general)
-    *index = answer({{kind.arch, kind.c_type, true, kind.a_type, kind.products}, shape, machine, allowed});
-  return *index >= 0 ? check_tiles(problem, instance(*index)) : fail_none(problem, kind, machine);
+  if (!choice->instance && !kind.general)
+    *choice = answer({{kind.arch, kind.c_type, true, kind.a_type, kind.products}, shape, machine, allowed});
+  return choice->instance ? check_tiles(problem, *choice->instance) : fail_none(problem, kind, machine);
 }
 
 }  // namespace dualgemm

@@ -2,9 +2,10 @@
 // that the cost model ranks first. It makes no CUDA call.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 
 #include "host/common/problem.h"
+#include "host/model/instance_kinds.h"
 #include "host/model/tiling.h"
 
 namespace dualgemm {
@@ -13,8 +14,9 @@ namespace dualgemm {
 // groups.
 Shape shape_of(const Problem& problem);
 
-// Checks what is left once the device is known. *index becomes that of the instance to launch, or -1 where
-// none runs because K is 0.
-dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device, int32_t* index);
+// Checks what is left once the device is known. *choice becomes the instance to launch with so many bytes of
+// workspace, or kNoInstance where none runs because K is 0.
+dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device, size_t workspace,
+                         IndexedInstance* choice);
 
 }  // namespace dualgemm

@@ -41,19 +41,19 @@ dualgemm_status_t load_instance(const Instance& instance) {
   return load_kernel(reinterpret_cast<const void*>(instance.kernel), instance.smem_bytes);
 }
 
-dualgemm_status_t load_once(const dualgemm_device_t& device, int32_t index) {
+dualgemm_status_t load_once(const dualgemm_device_t& device, const IndexedInstance& indexed) {
   Loaded& loaded = loaded_on[static_cast<size_t>(device.ordinal)];
-  if (loaded.has(index)) return DUALGEMM_STATUS_SUCCESS;
-  if (auto status = load_instance(instance(index))) return status;
-  loaded.add(index);
+  if (loaded.has(indexed.index)) return DUALGEMM_STATUS_SUCCESS;
+  if (auto status = load_instance(*indexed.instance)) return status;
+  loaded.add(indexed.index);
   return DUALGEMM_STATUS_SUCCESS;
 }
 
 dualgemm_status_t load_all(const dualgemm_device_t& device) {
   const Arch arch = served_architecture(device)->arch;
   for (int32_t i = 0; i < instance_count(); ++i)
-    if (instance(i).plan.arch == arch)
-      if (auto status = load_once(device, i)) return status;
+    if (const Instance& one = instance(i); one.plan.arch == arch)
+      if (auto status = load_once(device, {&one, i})) return status;
   return DUALGEMM_STATUS_SUCCESS;
 }
 

@@ -2,19 +2,16 @@
 // capture must not meet one that is not loaded. What failed is not remembered, so a later call may succeed.
 #pragma once
 
-#include <cstdint>
-
 #include "host/include/dualgemm.h"
-#include "kernel/instance.h"
+#include "host/model/instance_kinds.h"
 
 namespace dualgemm {
 
 // Lets the current device run the instance: loads its kernel, and what prepares A for it.
 dualgemm_status_t load_instance(const Instance& instance);
 
-// Do that for one instance, by its index, or for all, on the current device, which is `device`; once per
-// device.
-dualgemm_status_t load_once(const dualgemm_device_t& device, int32_t index);
+// Do that for one instance, or for all, on the current device, which is `device`; once per device.
+dualgemm_status_t load_once(const dualgemm_device_t& device, const IndexedInstance& indexed);
 dualgemm_status_t load_all(const dualgemm_device_t& device);
 
 }  // namespace dualgemm

@@ -56,7 +56,7 @@ struct CostConstants {
   double expand_weight = 0;      // cycles of an SM to expand an element of B1 or B2
   double expand_bf16 = 1;        // times that to bf16
   double expand_activation = 0;  // and one of A
-  double order_activation = 0;   // and to put one of A in order
+  double order_activation = 0;   // and to put one of A in order, in tiles of few rows
   double multiply_adds = 0;      // of wgmma, per cycle and SM
   double least_columns = 0;      // a wgmma of fewer columns takes as long as one of these
   double beside = 0;      // the part of the shorter of expanding and wgmma that few columns do not hide
@@ -65,6 +65,7 @@ struct CostConstants {
   double turn = 0;        // cycles from the last wgmma of a tile to its results, and to the next tile
   double finish = 0;      // cycles for a result on its way through shared memory
   double meet = 0;        // us more until the CTAs of a cluster have met for the exchange
+  double fill_apart = 1;  // bytes per us from L2 to all SMs, where neighbours read different places of K
   double pass = 0;        // us of a launch that prepares A, and
   double pass_bytes = 1;  // bytes per us of it
 };
@@ -183,7 +184,7 @@ inline constexpr CostConstants kH100Costs{
     .scale_copy_short = 0,
     .commit = 0,
     .wake = 70,              // H200: 63 to 76, of a whole warp
-    .fixed = 1.79,           // times: 0.78 in a graph, and what the gap of a stream is longer (H200)
+    .fixed = 2.0,            // times: 0.97 in a graph, and what the gap of a stream is longer (H200)
     .cluster_barrier = 382,  // H200: with release and acquire, in steady state
     .load = 655,             // H200: 560 from the near half of the chip, 750 from the far one
     .tensor_read = 0,        // accumulators are in registers
@@ -200,18 +201,18 @@ inline constexpr CostConstants kH100Costs{
     .expand_weight = 0.026,      // times
     .expand_bf16 = 1.27,         // counted: 413 instructions of the loop, 325 to fp16
     .expand_activation = 0.052,  // times
-    .order_activation =
-        0.08,  // H200: launches with an A in fp16; 0.067 for tiles of 64 rows, 0.1 for those of 128
-    .multiply_adds = 2048,  // published
-    .least_columns = 16,    // open: the times do not tell it from 8 to 48
-    .beside = 0.6,          // times
-    .chain = 170,           // times
-    .round = 0.86,          // times
-    .turn = 300,            // times: with the start of the next tile
-    .finish = 0.1,          // times
-    .meet = 1.45,           // times
-    .pass = 2.6,            // times, with what its launch keeps the next waiting
-    .pass_bytes = 2.4e6,    // H100: 512 to 4096 rows
+    .order_activation = 0.04,    // H200: launches with an A in fp16, tiles of up to 64 rows
+    .multiply_adds = 2048,       // published
+    .least_columns = 16,         // open: the times do not tell it from 8 to 48
+    .beside = 0.6,               // times
+    .chain = 170,                // times
+    .round = 0.86,               // times
+    .turn = 300,                 // times: with the start of the next tile
+    .finish = 0.1,               // times
+    .meet = 1.2,                 // times
+    .fill_apart = 14.0e6,        // times: split-K in up to four slices; 12e6 to 15e6 make choices as good
+    .pass = 2.6,                 // times, with what its launch keeps the next waiting
+    .pass_bytes = 2.4e6,         // H100: 512 to 4096 rows
 };
 
 // An H200 is an H100 with other memory (driver 580.159.04, 2026-11-23).
@@ -235,7 +236,7 @@ inline constexpr CostRange kHopperRanges[] = {
     {"expansion of an activation", &CostConstants::expand_activation, 0.015, 0.09},
     // low: as to fp16; high: twice what its machine code has more
     {"expansion to bf16", &CostConstants::expand_bf16, 1, 1.5},
-    // low: four bytes through shared memory, 128 in a cycle; high: tiles of 128 rows
+    // low: four bytes through shared memory, 128 in a cycle; high: tiles of 128 rows, on an H200
     {"order of an activation", &CostConstants::order_activation, 0.031, 0.1},
     {"least columns of a wgmma", &CostConstants::least_columns, 8, 48},
     {"not hidden", &CostConstants::beside, 0.2, 0.7},
@@ -245,6 +246,8 @@ inline constexpr CostRange kHopperRanges[] = {
     {"turn of a tile", &CostConstants::turn, 300, 2500},
     {"finish of a result", &CostConstants::finish, 0.1, 0.5},
     {"meeting of a cluster", &CostConstants::meet, 1, 3},
+    // low: what tiles of 128 rows in two slices of K got, with 128 CTAs; high: as if neighbours read the same
+    {"rate into SMs apart", &CostConstants::fill_apart, 6.5e6, 17.0e6},
     // low and high: ways to send them, st.async and one bulk copy per warp
     {"exchange, per KB", &CostConstants::exchange_per_kb, 47, 68},
     // low: the smallest sum of its parts; high: the largest

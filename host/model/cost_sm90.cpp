@@ -14,12 +14,15 @@ namespace {
 constexpr double kDegree = 4;
 
 // Rows of A are the columns of a wgmma. With more of them than this it runs longer, and hides more of the
-// expansion of the next weights: so much that the part which is not hidden falls as they rise (fit).
+// expansion of the next weights: so much that the part which is not hidden falls as they rise (fit). Tiles of
+// more rows have only two stages, so that less is done while warps put an A of 16 bits in order.
 constexpr int32_t kFewColumns = 64;
 
 struct Sm90 : Work {
   int32_t busy;  // CTAs of the SM that has most of them at once
 
+  // Returns how many times kFewColumns a wgmma has, or 1 where it has fewer.
+  double many_columns() const { return std::max(1.0, 1.0 * p.tile.m / kFewColumns); }
   // Returns the elements of B1, and of B2, in a k-tile.
   double weights() const { return 1.0 * p.mma.products * p.tile.n * p.tile.k; }
 
@@ -27,7 +30,7 @@ struct Sm90 : Work {
   double expand_us() const {
     const double activations = p.a16.warps > 0 ? static_cast<double>(p.tile.m) * p.tile.k : 0;
     const double weight = t.expand_weight * (p.a_type == CType::kBf16 ? t.expand_bf16 : 1);
-    const double activation = p.orders_a() ? t.order_activation : t.expand_activation;
+    const double activation = p.orders_a() ? t.order_activation * many_columns() : t.expand_activation;
     return us(busy * (weights() * weight + activations * activation));
   }
   // Returns the time in which its tensor cores multiply them.
@@ -38,13 +41,24 @@ struct Sm90 : Work {
   // k-tile step by step, waiting for each expansion and each wgmma.
   double multiply_us() const {
     const double expand = expand_us(), wgmma = wgmma_us();
-    const double beside = t.beside * kFewColumns / std::max(kFewColumns, p.tile.m);
+    const double beside = t.beside / many_columns();
     const double both = std::max(expand, wgmma) + beside * std::min(expand, wgmma);
     return std::max(both, us(t.chain * p.tile.k / kSfAtomElems / p.consumers.k_groups));
   }
-  // Nothing is multiplied meanwhile, unless by another CTA of the SM.
+  // Returns the time in which L2 sends a k-tile to each of the CTAs. Those of a cluster are neighbours, and
+  // with split-K at different places of K, so that what one of them reads of A is of no use to the next.
+  double apart_us(double active) const {
+    return p.tile.split_k == 1 ? 0 : static_cast<double>(fill_bytes()) * active / t.fill_apart;
+  }
+  // Returns the part of a tile's rows that exist. Of the tiles of groups only some are full.
+  double existing_rows() const {
+    return shape.grouped ? shape.m / mean_m_tiles(shape, p.tile) / std::min(p.tile.m, shape.m) : 1;
+  }
+  // Nothing is multiplied meanwhile, unless by another CTA of the SM. Absent rows are not stored, but go
+  // through shared memory as the others do.
   double finish_us() const {
-    return us(t.turn + busy * (arithmetic_cycles() + store_cycles() + results() * t.finish));
+    const double staged = static_cast<double>(p.tile.m) * p.tile.n / p.cluster_size();
+    return us(t.turn + busy * (arithmetic_cycles() + store_cycles() * existing_rows() + staged * t.finish));
   }
   // Returns the time of a pass over A before the launch.
   double pass_us() const {
@@ -72,7 +86,7 @@ void cost_sm90(const Work& shared, const Machine& machine, Cost* cost) {
   const int32_t most = machine.limited ? 1 : shared.p.ctas_per_sm;
   const auto in_one_wave = static_cast<int32_t>(std::ceil(active / machine.sms));
   const Sm90 work{shared, c.waves > 1 ? most : std::clamp(in_one_wave, 1, most)};
-  c.fill_us = work.fill_us(active) * work.busy;
+  c.fill_us = std::max(work.fill_us(active) * work.busy, work.apart_us(active));
   c.tensor_us = work.multiply_us();
   c.dram_us = work.dram_bytes() / work.t.dram / (c.k_tiles * waves);
   c.latency_us = work.t.round / work.p.operands.stages;

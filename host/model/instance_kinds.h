@@ -34,6 +34,7 @@ struct IndexedInstance {
   const Instance* instance;
   int32_t index;  // in the table
 };
+inline constexpr IndexedInstance kNoInstance{nullptr, -1};
 
 // Returns the instances of a kind that are for groups, or those that are not, in the order of the table.
 std::span<const IndexedInstance> instances_of(const InstanceKind& kind, bool grouped);

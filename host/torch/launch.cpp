@@ -283,13 +283,12 @@ void launch(Launch& x) {
   put_addresses(x, [](const Tensor& tensor) { return tensor.data; });
   const OnDevice device(x.a);
   size_t bytes = 0;
-  check(dualgemm_workspace_size(&x.args, &bytes));
-  if (bytes > 0) {
-    // The allocator gives it to nobody else before the work of this stream that is queued here has ended.
-    x.workspace = new_array("workspace", x.a, kUint8, {static_cast<int64_t>(bytes)});
-    x.args.workspace = x.workspace.data;
-    x.args.workspace_size = bytes;
-  }
+  const dualgemm_status_t status = dualgemm_try_launch(&x.args, &bytes, device.stream());
+  if (status != DUALGEMM_STATUS_WORKSPACE_TOO_SMALL) return check(status);
+  // The allocator gives it to nobody else before the work of this stream that is queued here has ended.
+  x.workspace = new_array("workspace", x.a, kUint8, {static_cast<int64_t>(bytes)});
+  x.args.workspace = x.workspace.data;
+  x.args.workspace_size = bytes;
   check(dualgemm_launch_ex(&x.args, device.stream()));
 }
 

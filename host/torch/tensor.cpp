@@ -2,6 +2,8 @@
 
 #include "host/torch/tensor.h"
 
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
@@ -251,10 +253,9 @@ int64_t blocks_of(int64_t rows, int64_t groups_of_offsets) {
 int64_t factor_bytes(int64_t blocks, int64_t k) { return blocks * ((k + 63) / 64) * 512; }
 
 OnDevice::OnDevice(const Tensor& tensor) {
-  int32_t current = -1;
   if (!aoti_torch_get_current_cuda_stream) refuse("%s: this PyTorch has no CUDA", tensor.name);
-  check_torch(aoti_torch_get_current_device_index(&current), "get_current_device_index");
-  if (current != tensor.device_index)
+  int current = -1;  // whatever keeps CUDA from saying it, PyTorch's guard meets, too
+  if (cudaGetDevice(&current) != cudaSuccess || current != tensor.device_index)
     check_torch(aoti_torch_create_device_guard(tensor.device_index, &guard_), "create_device_guard");
   void* stream = nullptr;
   const AOTITorchError error = aoti_torch_get_current_cuda_stream(tensor.device_index, &stream);

@@ -142,6 +142,21 @@ static void launch(const dualgemm_args_t* args, const dualgemm_device_t& device,
   if (id > 0) require_grid(*args, device, id);
 }
 
+// A try is the question for the workspace and the launch. Where it has less room than it would use, it
+// launches nothing.
+static void try_launch(const dualgemm_args_t* args, const Answer& announced) {
+  size_t usable = 77, bytes = 77;
+  const Answer size = answer_of(dualgemm_workspace_size(args, &usable));
+  const Work work;
+  const Answer answer = answer_of(dualgemm_try_launch(args, &bytes, nullptr));
+  require(bytes == usable, "workspace_size gives %zu and try_launch %zu", usable, bytes);
+  if (size.good() && whole(args).workspace_size < usable)
+    require(answer.status == DUALGEMM_STATUS_WORKSPACE_TOO_SMALL, "a launch with too little room: \"%s\"",
+            answer.text.c_str());
+  else require_same(announced, answer, "can_implement and try_launch");
+  require(answer.good() || work.none(), "a refused launch runs something: \"%s\"", answer.text.c_str());
+}
+
 // To ask for the instance that the library chooses changes nothing.
 static void ask_for_chosen(dualgemm_args_t args, const dualgemm_device_t& device, int32_t id) {
   args.struct_size = sizeof args;
@@ -167,7 +182,8 @@ static void ask_with_null(const dualgemm_args_t* args, const dualgemm_device_t& 
   const Answer answers[] = {answer_of(dualgemm_can_implement_on(args, nullptr)),
                             answer_of(dualgemm_select_instance(args, nullptr, &id)),
                             answer_of(dualgemm_select_instance(args, &device, nullptr)),
-                            answer_of(dualgemm_workspace_size(args, nullptr))};
+                            answer_of(dualgemm_workspace_size(args, nullptr)),
+                            answer_of(dualgemm_try_launch(args, nullptr, nullptr))};
   require(id == kUntouched, "a refusal gives instance %d", id);
   for (const Answer& answer : answers)
     require(legal ? answer.status == DUALGEMM_STATUS_NULL_POINTER : !answer.good(), "NULL is taken");
@@ -186,6 +202,7 @@ void ask_and_launch(Bytes& bytes) {
   const Answer announced = ask_current(args, answer);
   launch(args, device, announced, id, bad_stream);
   launch(args, device, announced, id, bad_stream);
+  try_launch(args, announced);
   if (id > 0 && args->instance_id == 0) ask_for_chosen(whole(args), device, id);
   if (bytes.one_in(64)) ask_with_null(args, device, answer.good());
   ask_about_another(bytes, args);

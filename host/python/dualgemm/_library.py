@@ -30,6 +30,7 @@ _PROTOTYPES = {
     "launch": (_STATUS, [c_void_p] * 7 + [c_int32] * 3 + [c_float] * 2 + [c_int, c_void_p]),
     "launch_linear": (_STATUS, [c_void_p] * 5 + [c_int32] * 3 + [c_float, c_int, c_void_p]),
     "launch_ex": (_STATUS, [POINTER(s.Args), c_void_p]),
+    "try_launch": (_STATUS, [POINTER(s.Args), POINTER(c_size_t), c_void_p]),
     "init": (_STATUS, []),
     "current_device": (_STATUS, [POINTER(s.Device)]),
     "can_implement": (_STATUS, [POINTER(s.Args)]),

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "host/include/dualgemm.h"
@@ -335,4 +336,85 @@ TEST_CASE("a size of a workspace that cannot be told leaves no error behind", "[
   CHECK(bytes == 0);
   CHECK(std::string(dualgemm_last_error()).empty());
   CHECK(dualgemm_last_cuda_error() == before);
+}
+
+namespace {
+
+struct Tried {
+  dualgemm_status_t status;
+  size_t bytes;
+  uint64_t launches;
+  std::string text;
+};
+
+Tried tried(const dualgemm_args_t& args) {
+  const uint64_t before = stub_work().launches;
+  size_t bytes = 77;
+  const dualgemm_status_t status = dualgemm_try_launch(&args, &bytes, nullptr);
+  return {status, bytes, stub_work().launches - before, dualgemm_last_error()};
+}
+
+}  // namespace
+
+TEST_CASE("a try launches where the workspace is as large as the launch would use", "[errors]") {
+  constexpr size_t kUsable = size_t{4096} * 7168 * 2;  // A in 16 bits
+  dualgemm_args_t args = valid_args();
+  args.m = args.n = 4096, args.k = 7168, args.c = address(uintptr_t{1} << 50);
+  std::vector<Tried> tries;
+  size_t usable = 0;
+  const auto try_all = [&] {
+    stub_h100();  // for this thread alone
+    cudaSetDevice(47);
+    dualgemm_workspace_size(&args, &usable);
+    tries.push_back(tried(args));
+    args.workspace = address(uintptr_t{1} << 52);
+    for (const size_t size : {usable - 1, usable, usable + 1}) {
+      args.workspace_size = size;
+      tries.push_back(tried(args));
+    }
+    args.m = 0;
+    tries.push_back(tried(args));
+    args.m = 4096, args.k = 1000;
+    tries.push_back(tried(args));
+  };
+  std::thread(try_all).join();
+  REQUIRE(usable == kUsable);
+  for (const size_t i : {0, 1}) {
+    const size_t size = i == 0 ? 0 : kUsable - 1;
+    CHECK(tries[i].status == DUALGEMM_STATUS_WORKSPACE_TOO_SMALL);
+    CHECK(tries[i].bytes == kUsable);
+    CHECK(tries[i].launches == 0);
+    CHECK(tries[i].text == "workspace_size=" + std::to_string(size) + ": the launch would use " +
+                               std::to_string(kUsable) + " bytes");
+  }
+  for (const size_t i : {2, 3}) {
+    CHECK(tries[i].status == DUALGEMM_STATUS_SUCCESS);
+    CHECK(tries[i].bytes == kUsable);
+    CHECK(tries[i].launches == 2);  // the pass over A, and the kernel
+    CHECK(tries[i].text.empty());
+  }
+  CHECK(tries[4].status == DUALGEMM_STATUS_SUCCESS);
+  CHECK(tries[4].bytes == 0);
+  CHECK(tries[4].launches == 0);
+  CHECK(tries[5].status == DUALGEMM_STATUS_INVALID_SHAPE);
+  CHECK(tries[5].bytes == 77);
+}
+
+TEST_CASE("a try reports what a launch reports", "[errors]") {
+  REQUIRE(cudaSetDevice(46) == cudaSuccess);
+  const dualgemm_args_t args = valid_args();
+  CHECK(tried(args).launches == 1);  // a B200 uses no workspace
+  CHECK(tried(args).bytes == 0);
+  CHECK(dualgemm_try_launch(&args, nullptr, nullptr) == DUALGEMM_STATUS_NULL_POINTER);
+  CHECK(std::string(dualgemm_last_error()) == "bytes=NULL: must point to a size_t");
+  for (const char* function : {"cudaGetDevice", "cudaLaunchKernelExC"}) {
+    stub_fail(function, cudaErrorMemoryAllocation);
+    CHECK(dualgemm_launch_ex(&args, nullptr) == DUALGEMM_STATUS_CUDA_ERROR);
+    const std::string said = dualgemm_last_error();
+    stub_fail(function, cudaErrorMemoryAllocation);
+    const Tried failed = tried(args);
+    CHECK(failed.status == DUALGEMM_STATUS_CUDA_ERROR);
+    CHECK(failed.text == said);
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+  }
 }

@@ -157,6 +157,7 @@ TEST_CASE("9.0: what is expanded, asked for or exchanged costs time", "[host][co
     CHECK(cost(&CostConstants::dram, 0.5).total_us > usual.total_us);
     const bool split = instance.plan.tile.split_k > 1;
     CHECK((cost(&CostConstants::meet, 2).exchange_us > usual.exchange_us) == split);
+    CHECK((cost(&CostConstants::fill_apart, 0.01).fill_us > usual.fill_us) == split);
     shape.activation = ActivationKind::kSitu;
     const double situ = cost(&CostConstants::meet, 1).epilogue_us;
     CHECK(situ > usual.epilogue_us);
