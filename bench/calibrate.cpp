@@ -36,7 +36,6 @@ constexpr Constant kFitted[] = {{"dram", &CostConstants::dram},
                                 {"turn", &CostConstants::turn},
                                 {"finish", &CostConstants::finish},
                                 {"meet", &CostConstants::meet},
-                                {"fill_apart", &CostConstants::fill_apart},
                                 {"pass", &CostConstants::pass}};
 
 // The gap between two launches on a stream is so much longer than in a graph (H200: 1.76 against 0.73 us).

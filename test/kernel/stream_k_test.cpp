@@ -1,12 +1,16 @@
 // stream_k_test.cpp -- instances with stream-K, whose CTAs share tiles through the workspace: right results
 // on every number of CTAs, the same bits whoever comes last, and nothing found by the checkers of the
 // simulator.
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "kernel/extras.h"
 #include "kernel/judged.h"
+#include "kernel/stream_k.h"
 #include "support/thorough.h"
 
 using namespace dualgemm_test;
@@ -32,11 +36,17 @@ LaunchOptions unshared(const NamedInstance& instance) {
 
 struct Case {
   int32_t m_tiles, n_tiles, k_tiles, problems, max_sms;
+  uint32_t members;  // of a team
 };
 // One tile for four members; two tiles for three, of which one has a part of both; a whole tile for each
 // CTA, then one for three; teams of three, a CTA in none, and a batch; as many tiles as CTAs.
 constexpr Case kCases[] = {
-    {1, 1, 9, 1, 0}, {1, 2, 10, 1, 3}, {2, 2, 5, 1, 3}, {1, 3, 5, 3, 7}, {2, 2, 3, 1, 4}};
+    {1, 1, 10, 1, 0, 4}, {1, 2, 15, 1, 3, 3}, {2, 2, 8, 1, 3, 3}, {1, 3, 8, 3, 7, 3}, {2, 2, 3, 1, 4, 1}};
+static_assert(std::all_of(std::begin(kCases), std::end(kCases), [](const Case& x) {
+  const auto tiles = static_cast<uint32_t>(x.m_tiles * x.n_tiles * x.problems);
+  const uint32_t ctas = x.max_sms > 0 ? static_cast<uint32_t>(x.max_sms) : dualgemm::kMostMembers * tiles;
+  return dualgemm::teams_for(tiles, static_cast<uint32_t>(x.k_tiles), ctas).members == x.members;
+}));
 
 // Some make any member the last to come.
 constexpr std::pair<const char*, uint64_t> kModes[] = {
@@ -101,7 +111,7 @@ TEST_CASE("stream-K: the bits do not depend on who comes last", "[.h100][stream_
 TEST_CASE("stream-K: without a tile that is shared the bits are those of the same tile",
           "[.h100][stream_k]") {
   for (const NamedInstance& instance : in_turn(stream_instances())) DYNAMIC_SECTION(instance.name) {
-      ProblemSet set = problems_of(instance, {2, 2, 3, 1, 0}, 90);
+      ProblemSet set = problems_of(instance, kCases[4], 90);
       SetOptions options = use_all_of(instance, set);
       const int32_t id = options.instance_id;
       for (const int32_t max_sms : {1, 2, 4}) {
