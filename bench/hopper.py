@@ -12,8 +12,10 @@ Hopper GPUs, and the means that speed_up.py draws.
                                      every problem: what two GEMMs, or one after the other, take over ours
     hopper.py fusion                 geometric means of that over the weights, by M
     hopper.py h100_linear            one product: geometric means over the weights, by M, and the lowest of them
-    hopper.py h100_torch_linear      one product in PyTorch (torch/linear.py): the same, beside torch.mm and others
-    hopper.py h100_torch_experts     layers of experts in PyTorch (torch/experts.py): our time, and how many times as
+    hopper.py h100_torch_linear | h200_torch_linear
+                                     one product in PyTorch (torch/linear.py): the same, beside torch.mm and others
+    hopper.py h100_torch_experts | h200_torch_experts
+                                     layers of experts in PyTorch (torch/experts.py): our time, and how many times as
                                      long others take, geometric means over the layers and the lowest
     hopper.py h100_models | h200_models
                                      linear layers of 25 models (suites models-*), beside cuBLASLt: how many problems
@@ -22,7 +24,7 @@ Hopper GPUs, and the means that speed_up.py draws.
                                      of the same the geometric means by M, and the lowest of them
     hopper.py h100_models_worst | h200_models_worst
                                      the thirty of these that are slowest beside cuBLASLt
-    hopper.py h100_ffn               layers of two launches: our time, and how many times as long cuBLASLt takes
+    hopper.py h100_ffn | h200_ffn    layers of two launches: our time, and how many times as long cuBLASLt takes
     hopper.py h100_model | h100_model_compiled
                                      a model (torch/model.py): milliseconds, and how many times faster than in bf16
 """
@@ -294,12 +296,12 @@ def main():
     elif what in ("h200_fusion", "h100_fusion"): fusion(what)
     elif what in ("h200_grouped", "h100_grouped"): groups(what)
     elif what == "h100_linear": linear(what)
-    elif what == "h100_torch_linear": torch_linear(what)
-    elif what == "h100_torch_experts": torch_experts(what)
+    elif what in ("h200_torch_linear", "h100_torch_linear"): torch_linear(what)
+    elif what in ("h200_torch_experts", "h100_torch_experts"): torch_experts(what)
     elif what in ("h200_models", "h100_models"): models(what[:4])
     elif what in ("h200_models_by_m", "h100_models_by_m"): models_by_m(what[:4])
     elif what in ("h200_models_worst", "h100_models_worst"): models_worst(what[:4])
-    elif what == "h100_ffn": layers(what)
+    elif what in ("h200_ffn", "h100_ffn"): layers(what)
     elif what in ("h100_model", "h100_model_compiled"): model(what)
     elif any(what in gpus for gpus in REPORTS.values()): problems(what)
     else: sys.exit(__doc__)
