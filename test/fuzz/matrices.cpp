@@ -264,7 +264,7 @@ void import_gguf(Bytes& bytes) {
 
 namespace {
 
-struct Mxfp4 {
+struct MxWeights {
   int32_t rows, k;
   int64_t ldq, pitch;
   uint8_t *q, *scales;
@@ -272,7 +272,7 @@ struct Mxfp4 {
   float* scale;
   bool inputs_fit;
 
-  Mxfp4(Bytes& bytes, Memory* memory)
+  MxWeights(Bytes& bytes, Memory* memory)
       : rows(usual_or_notable(bytes, bytes.below(140))),
         k(usual_or_notable(bytes, 32 * bytes.below(6))),
         ldq(some_pitch(bytes, k)),
@@ -330,7 +330,7 @@ struct Mxfp4 {
 
 void import_mxfp4(Bytes& bytes) {
   Memory memory(bytes);
-  const Mxfp4 m(bytes, &memory);
+  const MxWeights m(bytes, &memory);
   bool legal = m.shape() && (m.empty() || m.tensors());
   if (legal && !m.empty() && !m.inputs_fit) return;
   const bool placed = legal && !m.empty() && memory.fits();
