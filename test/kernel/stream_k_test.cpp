@@ -36,7 +36,7 @@ struct Case {
 // One tile for four members; two tiles for three, of which one has a part of both; a whole tile for each
 // CTA, then one for three; teams of three, a CTA in none, and a batch; as many tiles as CTAs.
 constexpr Case kCases[] = {
-    {1, 1, 9, 1, 0}, {1, 2, 10, 1, 3}, {2, 2, 5, 1, 3}, {1, 3, 5, 3, 7}, {2, 2, 3, 1, 4}};
+    {1, 1, 10, 1, 0}, {1, 2, 10, 1, 3}, {2, 2, 5, 1, 3}, {1, 3, 5, 3, 7}, {2, 2, 3, 1, 4}};
 
 // Some make any member the last to come.
 constexpr std::pair<const char*, uint64_t> kModes[] = {
