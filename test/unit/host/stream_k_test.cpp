@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "arguments.h"
+#include "host/launch/prepare_a.h"
+#include "host/launch/validate.h"
 #include "host/model/tiling.h"
 #include "support/catch.hpp"
 
@@ -50,6 +52,34 @@ TEST_CASE("stream-K needs room for A, for two parts of 132 CTAs, and for their n
               std::to_string(needed) + ", not workspace_size=" + std::to_string(needed - 1));
     args.workspace_size = needed;
     CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_SUCCESS);
+  }
+}
+
+// A CTA has its places by its number, a shared tile its number of parts (stream_parts.cuh).
+TEST_CASE("stream-K has room in the workspace for all parts and numbers, apart from each other and from A",
+          "[host][stream_k]") {
+  for (const int32_t id : stream_ids()) {
+    const Plan& plan = instance(id - 1).plan;
+    const auto sums = static_cast<size_t>(plan.tile.m * plan.tile.n * plan.mma.accumulators);
+    for (const int32_t m : {1, 128, 129, 500, 2100})
+      for (const int32_t n : {8, 128, 1032, 5120})
+        for (const int32_t k : {64, 256, 8000})
+          for (const int32_t sms : {1, 2, 7, 78, 114, 132, 200}) {
+            dualgemm_args_t args = forced_for(id, m);
+            args.n = n, args.k = k, args.workspace_size = size_t{1} << 40;
+            dualgemm::Problem problem;
+            REQUIRE(validate(&args, &problem) == DUALGEMM_STATUS_SUCCESS);
+            INFO(instance(id - 1).name << " " << m << " x " << n << " x " << k << " on " << sms << " SMs");
+            const auto ctas = static_cast<size_t>(grid_size(problem, plan, {sms}));
+            const auto tiles = static_cast<size_t>(tile_bound(problem, plan.tile));
+            const StreamSpace space = stream_space(problem, plan);
+            CHECK(prepared_a_bytes(problem) <= space.counts_begin);
+            CHECK(tiles % ctas <= static_cast<size_t>(space.counts));
+            CHECK(space.counts_begin + 4 * static_cast<size_t>(space.counts) <= space.sums_begin);
+            CHECK(space.sums_begin + kPartsOfCta * ctas * 4 * sums <= workspace_bytes(problem, plan));
+            CHECK(space.counts_begin % 4 == 0);
+            CHECK(space.sums_begin % 16 == 0);
+          }
   }
 }
 

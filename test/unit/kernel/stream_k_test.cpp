@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/rng.h"
 
 namespace stream_k_test {
 
@@ -43,7 +44,7 @@ struct Launch {
   }
 };
 
-// Fewer tiles than CTAs, more, as many, several rounds; from one k-tile on.
+// Fewer tiles than CTAs, more, as many, several rounds; from one k-tile on. Then any numbers.
 std::vector<Launch> launches() {
   std::vector<Launch> out;
   for (const TileGrid grid :
@@ -52,6 +53,13 @@ std::vector<Launch> launches() {
       for (const uint32_t ctas : {1u, 2u, 7u, 78u, 131u, 132u})
         if (ctas <= kMostMembers * static_cast<uint32_t>(grid.m_tiles * grid.n_tiles * grid.problems))
           out.push_back({grid, k_tiles, ctas});
+  dualgemm_test::Rng rng(1);
+  while (out.size() < 600) {
+    const TileGrid grid{rng.between(1, 6), rng.between(1, 40), rng.between(1, 2)};
+    const auto tiles = static_cast<uint32_t>(grid.m_tiles * grid.n_tiles * grid.problems);
+    out.push_back(
+        {grid, rng.between(1, 90), 1 + rng.below(std::min(kMostStreamCtas, kMostMembers * tiles))});
+  }
   return out;
 }
 
@@ -112,6 +120,10 @@ TEST_CASE("teams of stream-K are as large as the tiles that are left need", "[sc
   CHECK((teams_for(132, 32, 132) == Teams{1, 132}));
   CHECK((teams_for(131, 32, 132) == Teams{1, 132}));
   CHECK((teams_for(40, 2, 132) == Teams{1, 132}));
+  // All CTAs may be one team.
+  CHECK((teams_for(1, 10, 4) == Teams{4, 1}));
+  CHECK((teams_for(2, 10, 3) == Teams{3, 1}));
+  CHECK((teams_for(1, 6, 2) == Teams{2, 1}));
 }
 
 TEST_CASE("stream-K: the parts of a tile agree on who has which", "[scheduler][stream_k]") {
@@ -149,6 +161,24 @@ TEST_CASE("stream-K: the parts of a tile agree on who has which", "[scheduler][s
       }
     }
   }
+}
+
+// A multiple of a tile's k-tiles has more than 32 bits nowhere, though K has up to 31 (params.h).
+TEST_CASE("stream-K: spans of the longest K there may be are as long as each other", "[scheduler][stream_k]") {
+  const uint32_t k_tiles = uint32_t{1} << 23;
+  for (uint32_t ctas = 1; ctas <= kMostStreamCtas; ++ctas)
+    for (uint32_t tiles = 1; tiles < 2 * ctas; ++tiles) {
+      const Shares shares = shares_for(tiles, k_tiles, ctas);
+      const uint64_t of_others = tiles % ctas / shares.teams.count;
+      for (const uint64_t full : {0, 1}) {
+        const uint32_t* const begin = shares.begin[1 - full];
+        CHECK(begin[0] == 0);
+        CHECK(begin[shares.teams.members] == (of_others + full) * k_tiles);
+        const uint64_t least = begin[shares.teams.members] / shares.teams.members;
+        for (uint32_t i = 0; i < shares.teams.members; ++i)
+          CHECK(begin[i + 1] - uint64_t{begin[i]} - least <= 1);
+      }
+    }
 }
 
 TEST_CASE("stream-K shares no tile where all CTAs have as many", "[scheduler][stream_k]") {
