@@ -57,8 +57,7 @@ std::vector<Launch> launches() {
   while (out.size() < 600) {
     const TileGrid grid{rng.between(1, 6), rng.between(1, 40), rng.between(1, 2)};
     const auto tiles = static_cast<uint32_t>(grid.m_tiles * grid.n_tiles * grid.problems);
-    out.push_back(
-        {grid, rng.between(1, 90), 1 + rng.below(std::min(kMostStreamCtas, kMostMembers * tiles))});
+    out.push_back({grid, rng.between(1, 90), 1 + rng.below(std::min(kMostStreamCtas, kMostMembers * tiles))});
   }
   return out;
 }
@@ -164,7 +163,8 @@ TEST_CASE("stream-K: the parts of a tile agree on who has which", "[scheduler][s
 }
 
 // A multiple of a tile's k-tiles has more than 32 bits nowhere, though K has up to 31 (params.h).
-TEST_CASE("stream-K: spans of the longest K there may be are as long as each other", "[scheduler][stream_k]") {
+TEST_CASE("stream-K: spans of the longest K there may be are as long as each other",
+          "[scheduler][stream_k]") {
   const uint32_t k_tiles = uint32_t{1} << 23;
   for (uint32_t ctas = 1; ctas <= kMostStreamCtas; ++ctas)
     for (uint32_t tiles = 1; tiles < 2 * ctas; ++tiles) {
