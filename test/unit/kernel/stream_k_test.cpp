@@ -121,8 +121,8 @@ TEST_CASE("teams of stream-K are as large as the tiles that are left need", "[sc
   CHECK((teams_for(40, 2, 132) == Teams{1, 132}));
   // All CTAs may be one team.
   CHECK((teams_for(1, 10, 4) == Teams{4, 1}));
-  CHECK((teams_for(2, 10, 3) == Teams{3, 1}));
-  CHECK((teams_for(1, 6, 2) == Teams{2, 1}));
+  CHECK((teams_for(2, 15, 3) == Teams{3, 1}));
+  CHECK((teams_for(1, 10, 2) == Teams{2, 1}));
 }
 
 TEST_CASE("stream-K: the parts of a tile agree on who has which", "[scheduler][stream_k]") {
