@@ -359,7 +359,8 @@ DUALGEMM_API dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* ar
 typedef struct dualgemm_instance_info {
   uint32_t struct_size;           /* set by dualgemm_instance_info_init */
   int32_t c_dtype;                /* dualgemm_dtype_t; -1 where `general` is 1: any, as the launch says */
-  const char* name;               /* "m128n64k256_fp16"; k256o: overlapped, k256g: grouped, k256s2, k256sk: split_k, stream_k */
+  const char* name;               /* "m128n64k256_fp16"; k256o: overlapped, k256g: grouped, k256s2: split_k,
+                                     k256sk: stream_k */
   int32_t cta_group;              /* CTAs that share one tcgen05.mma: 1, or a pair; 1 with wgmma (9.0) */
   int32_t tile_m, tile_n, tile_k; /* tile of C, and K of a k-tile; tile_n columns of both products */
   int32_t stages;                 /* depth of the shared-memory ring of A, B1, B2 */
