@@ -1,6 +1,7 @@
 // bench.h -- a kernel instance on the simulated device with a problem and its expected result, ready to run
 // again and again: as it ships or edited, under any schedule, with every checker watching. The problem is
-// small but wraps every ring several times: one CTA or cluster, several tiles, several k-tiles each. A
+// small but wraps every ring several times: one CTA or cluster, several tiles, several k-tiles each; with
+// stream-K a few teams of CTAs. The result is within its bounds, and has the same bits in every schedule. A
 // preceding kernel writes what it reads, and it may start before that one has ended; a following one may
 // start before it has ended, and reads weights that the preceding one wrote.
 #pragma once
@@ -101,6 +102,7 @@ class Bench {
   dualgemm_test::ProblemSet set_;
   std::vector<std::shared_ptr<const dualgemm_test::Expected>> expected_;
   std::unique_ptr<dualgemm_test::DeviceSet> device_;
+  std::vector<dualgemm_test::Output> bits_;  // of the first run
   PrecedingBuffers preceding_{}, weights_{};
   sim::ptx::Function kernel_;
   std::map<uint32_t, std::string> ring_of_;          // by the offset of a barrier behind the rings of a CTA

@@ -127,13 +127,16 @@ Expectation expectation_of(const Mutant& m, const std::set<std::string>& rings) 
     out.answers.push_back(kOfWarps);
   } else if (m.group.starts_with("griddepcontrol")) {
     out.answers.push_back({{"race-grids"}, {}, {}, {}});
-  } else if (among({"bar.sync", "barrier.cta.sync", "barrier.cta.arrive"})) {
+  } else if (among({"bar.sync", "barrier.cta.sync", "barrier.cta.arrive", "barrier.cta.red"})) {
     out.answers.push_back(
         {{"race-data", "race-tensor", "tensor-*", "mbarrier-init-order", "exit-*", "deadlock"},
          {},
          {},
          {"mbarrier", "TMEM", "barrier", "was never written", "exit"}});
     out.answers.push_back(kOfWarps);
+  } else if (among({"ld.acquire", "atom"})) {
+    out.answers.push_back({{"race-data"}, {"ld.global", "st.global", "ld.acquire", "atom"}, {}, {}});
+    out.values_suffice = m.operation == "counts twice";
   } else if (among({"bar.warp.sync", "elect.sync", "shfl.sync", "redux.sync"})) {
     out.answers.push_back({{"race-lanes", "warp-*", "deadlock", "mbarrier-*", "race-tensor"},
                            {},

@@ -169,7 +169,8 @@ std::vector<uint32_t> writes(const Statement& statement) {
       // memory
       "st", "stmatrix", "cp", "prefetch",
       // order
-      "bar", "fence", "mbarrier.init", "mbarrier.arrive", "griddepcontrol",
+      "bar", "barrier.cta.sync", "barrier.cta.arrive", "fence", "mbarrier.init", "mbarrier.arrive",
+      "griddepcontrol",
       // control flow
       "bra", "ret",
       // tensor core

@@ -53,8 +53,9 @@ struct Mutant {
   bool in_entry = false;  // it changes the kernel's entry, whatever function is under attack
 };
 
-// The sweep attacks synchronisation alone, or operands of copies, multiplications, loads and stores as well.
-enum class Breadth { kSynchronisation, kAll };
+// The sweep attacks nothing, synchronisation alone, or operands of copies, multiplications, loads and stores
+// as well.
+enum class Breadth { kNothing, kSynchronisation, kAll };
 
 std::vector<Mutant> sweep(const Function& function, const Subject& subject, Breadth breadth);
 

@@ -20,6 +20,7 @@ class Sm90Plants : public Planter {
   void panels();
   void multiplication();
   void split();
+  void stream();
   void results();
   void grids();
   void set_up();
@@ -197,6 +198,74 @@ void Sm90Plants::split() {
         {{kSent}});
 }
 
+// CTAs leave the sums of their parts in global memory, and the last one to come adds them up
+// (stream_parts.cuh).
+void Sm90Plants::stream() {
+  const size_t look = at("ld.acquire", "gather"), count = at("atom", "gather"),
+               met = at("barrier.cta.sync", "gather");
+  const Answer parts = {{"race-data"}, {"ld.global", "st.global", "ld.acquire", "atom"}, {}, {}};
+  const auto qualified = [](size_t i, const char* from, const char* to) {
+    return [=](Function& f) { replace_qualifier(f.body[i], from, to); };
+  };
+  plant(76, "parts are counted without a release", count, qualified(count, "acq_rel", "acquire"), {{parts}});
+  plant(76, "the last to count has not acquired", count, qualified(count, "acq_rel", "release"), {{parts}});
+  plant(76, "parts are counted at CTA scope", count, qualified(count, "gpu", "cta"), {{parts}});
+  plant(76, "a CTA that finds all others there has not acquired", look,
+        qualified(look, "acquire", "relaxed"), {{parts}});
+  plant(70, "a CTA counts itself before all of its threads have left their sums", met, erased({met}),
+        {{parts}});
+  plant(77, "parts are counted without an atomic", count,
+        [count](Function& f) {
+          const Statement like = f.body[count];
+          const Operand sum = of_register(fresh_register(f, sim::ptx::Type::kB32));
+          f.body[count] = make(like, "st.global.u32", {like.operands[1], sum});
+          insert(f, count, make(like, "add.u32", {sum, like.operands[0], like.operands[2]}));
+          insert(f, count, make(like, "ld.global.u32", {like.operands[0], like.operands[1]}));
+        },
+        {{parts}});
+  // The number of others is compared with what the look has found, and what the count.
+  const size_t others = writer(statement(next(look, "setp.eq.s32")).operands[2].reg, "add.s32");
+  plant(50, "a CTA adds up when one part is missing", others, more(others, 2, -1), {{parts}, true});
+  const size_t shared = writer(statement(look).operands[1].items.at(0).reg, "add.s64");
+  plant(53, "the tiles of a team share a number of parts", shared,
+        [shared](Function& f) {
+          f.body[shared] = make(f.body[shared], "mov.b64",
+                                {f.body[shared].operands[0], f.body[shared].operands[1]});
+        },
+        {{parts}, true});
+  // Which place a part has: twice the number of its CTA, and 1 where it begins its tile.
+  const size_t left = at("selp.u32", "gather/leave"), added = at("selp.u32", "gather/add");
+  plant(53, "both parts of a CTA have the same place", left,
+        [left, added](Function& f) {
+          for (const size_t i : {left, added}) f.body[i].operands[1] = integer(0);
+        },
+        {{parts}, true});
+  const size_t place = at("mad.lo.s32", "gather/leave");
+  plant(52, "a part has the place of the next member", place, more(place, 2, 1), {{parts}, true});
+  // Numbers of 16 bits hide the order. The loop over the parts compares each with the CTA's own.
+  if (!bench_.subject().instance->epilogue.general) return;
+  const size_t own = at("setp.eq.s32", "gather/add");
+  const size_t end = at("setp.lt.s32", "gather/add", 1);
+  plant(106, "who adds up adds its own part first, then those that follow it", own,
+        [own, end](Function& f) {
+          const Operand index = f.body[own].operands[1], first = f.body[own].operands[2],
+                        count = f.body[end].operands[2];
+          const Operand sum = of_register(fresh_register(f, sim::ptx::Type::kB32));
+          const Operand turned = of_register(fresh_register(f, sim::ptx::Type::kB32));
+          for (size_t i = own; i < end; ++i) {
+            if (is(f.body[i], "add.s32")) continue;  // that of the loop
+            for (size_t n = 1; n < f.body[i].operands.size(); ++n)
+              if (f.body[i].operands[n].kind == Operand::Kind::kRegister &&
+                  f.body[i].operands[n].reg == index.reg)
+                f.body[i].operands[n] = turned;
+          }
+          const Statement like = f.body[own];
+          insert(f, own, make(like, "rem.u32", {turned, sum, count}));
+          insert(f, own, make(like, "add.u32", {sum, index, first}));
+        },
+        {{}, true});
+}
+
 void Sm90Plants::results() {
   const size_t barrier = at("barrier.cta.sync", "multiply_role/finish");
   plant(70, "no barrier between the results of a warpgroup and the lanes that store them", barrier,
@@ -212,11 +281,13 @@ void Sm90Plants::grids() {
     return;  // all others come after this one
   }
   // Those that multiply touch nothing of a launch before A has come from the load role, which has waited. A
-  // pass has waited itself when it ends, and nobody but the load role of A reads what it writes.
+  // pass writes no weights, and has waited itself when it ends: then the role that loads them, the only one
+  // that prefetches before it waits, need not.
   const size_t of_multiply_role = next(at("setmaxnreg.inc", ""), "griddepcontrol.wait");
+  const size_t of_weights = next(at("cp.async.bulk.prefetch", ""), "griddepcontrol.wait");
   const std::vector<size_t> waits = places_.find("griddepcontrol.wait", "");
   for (size_t n = 0; n < waits.size(); ++n)
-    if (a16_.from_pass ? n + 1 == waits.size() : waits[n] != of_multiply_role)
+    if (waits[n] != of_multiply_role && !(a16_.from_pass && waits[n] == of_weights))
       plant(42, fmt::format("no griddepcontrol.wait in role {} of {}", n + 1, waits.size()), waits[n],
             erased({waits[n]}), {stale});
 }
@@ -251,6 +322,7 @@ std::vector<Planted> Sm90Plants::run() {
   if (a16_.stages > 0) panels();
   multiplication();
   if (plan_.tile.split_k > 1) split();
+  if (plan_.tile.stream_k) stream();
   results();
   grids();
   set_up();

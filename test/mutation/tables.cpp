@@ -52,6 +52,8 @@ std::vector<Operand> own_value(const Statement& s) {
   const Operand& result = s.operands[0];
   return {result.kind == Operand::Kind::kPair ? result.items.at(0) : result, s.operands[1]};
 }
+// The threads of a barrier's reduction each keep their predicate.
+std::vector<Operand> own_predicate(const Statement& s) { return {s.operands[0], s.operands[3]}; }
 // An arrival's result goes nowhere.
 std::vector<Operand> nowhere_and_first(const Statement& s) { return {Operand{}, s.operands[0]}; }
 
@@ -91,6 +93,13 @@ const Table& synchronisation() {
       {begins("barrier.cta.arrive"),
        {deletion(), offset("next barrier", 0, 1), offset("a warp more", 1, 32),
         offset("a warp fewer", 1, -32)}},
+      {begins("barrier.cta.red"),
+       {replaced("own predicate", "mov.pred", own_predicate), offset("next barrier", 1, 1),
+        offset("a warp more", 2, 32), offset("a warp fewer", 2, -32)}},
+      {begins("ld.acquire"), {qualifier("acquire", "relaxed"), qualifier("gpu", "cta")}},
+      {begins("atom"),
+       {qualifier("acq_rel", "acquire"), qualifier("acq_rel", "release"), qualifier("gpu", "cta"),
+        offset("counts twice", 2, 1)}},
       {begins("tcgen05.commit"),
        {deletion(), offset("next barrier", 0, 8), not_to("not to rank 0", 0), not_to("not to rank 1", 1),
         replaced("arrive at once", "mbarrier.arrive.release.cta.shared::cta.b64", nowhere_and_first)}},
@@ -163,7 +172,7 @@ bool is_synchronisation(const Statement& statement) {
                   "tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync", "tcgen05.commit",
                   "tcgen05.alloc", "tcgen05.dealloc", "tcgen05.relinquish_alloc_permit", "bar", "barrier",
                   "elect", "griddepcontrol", "cp.async.bulk.wait_group", "cp.async.bulk.commit_group",
-                  "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group"});
+                  "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group", "ld.acquire", "atom"});
 }
 
 bool is_global_store(const Statement& statement) {

@@ -122,6 +122,7 @@ inline constexpr KnownBug kKnownBugs[] = {
     {103, "a fence of a tensor map whose scope leaves its user out"},
     {104, "the CTA exits before a cp.async has written its buffer"},
     {105, "a bulk prefetch reaches past the end of its memory"},
+    {106, "a sum of blocks is added up in the order in which they come"},
 };
 
 }  // namespace dualgemm_test
