@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 
 .PHONY: help setup configure lib install package-test by-hand run run-on-gpu run-simulated examples test test-h100 \
         test-gpu mutation soak fuzz cube bench calibrate plot host-time bench-sim ptx instances sass pages doxygen \
-        contest contest-test accuracy torch test-torch torch-host-time torch-linear torch-experts bench-model \
+        contest contest-test accuracy exchange torch test-torch torch-host-time torch-linear torch-experts bench-model \
         format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -202,6 +202,10 @@ contest-test: contest ## that file in the simulator, all of the contest's proble
 accuracy: setup       ## the accuracy of the activation in its three forms, on the GPU of this machine
 	@NVCC=$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) && \
 	  $$NVCC -std=c++20 -O3 -I. -arch=compute_90 bench/accuracy.cu -o $(BUILD)/accuracy && $(BUILD)/accuracy
+
+exchange: setup       ## what CTAs of a cluster take to exchange sums, by two protocols, on a Hopper or Blackwell GPU
+	@NVCC=$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) && \
+	  $$NVCC -std=c++20 -O3 -I. -arch=compute_90 bench/exchange.cu -o $(BUILD)/exchange && $(BUILD)/exchange
 
 format:               ## clang-format every source file
 	@.ci/format

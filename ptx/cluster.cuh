@@ -14,13 +14,6 @@ DUALGEMM_DEVICE uint32_t mapa(uint32_t address, uint32_t rank) {
   return result;
 }
 
-// st.shared::cluster.v4.b32 [address], {values[0], ..., values[3]};      9.7.9.11
-DUALGEMM_DEVICE void st_shared_cluster_v4_b32(uint32_t address, const uint32_t* values) {
-  asm volatile("st.shared::cluster.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(values[0]),
-               "r"(values[1]), "r"(values[2]), "r"(values[3])
-               : "memory");
-}
-
 // st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [address], {values[0], ...}, [mbar];
 //      9.7.9.12
 // The 16 bytes land later, and then count on a barrier of the same CTA as `address`.

@@ -65,6 +65,16 @@ struct Sm100 : Work {
     return us(t.commit + read_cycles(acc_columns()) + before + t.wake);
   }
 
+  // Returns the bytes of sums, fp32, that the other slices of K send to one CTA: of each product the columns
+  // of its share that lie in C, of each lane of tensor memory that does. A lane sends four of them at a time.
+  double received_bytes() const {
+    const int32_t rows = std::min(shape.m, p.tile.m), columns = std::min(shape.n, p.tile.n);
+    const int32_t in_lanes = std::min(p.mma.swap_ab ? columns : rows, lanes());
+    const int32_t in_share = std::min(p.mma.swap_ab ? rows : columns, p.mma.columns / p.tile.split_k);
+    return static_cast<double>((p.tile.split_k - 1) * p.mma.accumulators * in_lanes * ceil_div(in_share, 4)) *
+           (4 * sizeof(float));
+  }
+
   double start_us() const {
     double start = t.latency + us(t.wake);
     if (p.mma.cta_group == 2) start += us(t.cluster_barrier) / 2;
@@ -101,7 +111,7 @@ void cost_sm100(const Work& shared, const Machine&, Cost* cost) {
   c.fixed_us = work.t.fixed;
   c.start_us = work.start_us();
   c.tiles_us = (waves - 1) * tile + last_tile;
-  c.exchange_us = work.exchange_us();
+  c.exchange_us = work.exchange_us(1, work.received_bytes());
   c.total_us = c.fixed_us + c.start_us + c.tiles_us + c.epilogue_us + c.exchange_us;
 }
 

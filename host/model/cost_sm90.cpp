@@ -66,6 +66,14 @@ struct Sm90 : Work {
     const double bytes = bytes_of_a() + 2;  // of an element, read and written
     return t.pass + bytes * shape.problems * shape.m * shape.k / t.pass_bytes;
   }
+
+  // Returns the time of the exchange of sums where K is split. `meet` is fit beside two meetings of the
+  // cluster, and beside the bytes of the results that there are.
+  double split_us() const {
+    if (p.tile.split_k == 1) return 0;
+    const double received = results() * p.mma.accumulators * sizeof(float) * (p.tile.split_k - 1);
+    return exchange_us(2, received) + t.meet;
+  }
 };
 
 }  // namespace
@@ -97,7 +105,7 @@ void cost_sm90(const Work& shared, const Machine& machine, Cost* cost) {
       std::pow(c.tensor_us, kDegree) + std::pow(c.dram_us, kDegree) + std::pow(supply, kDegree), 1 / kDegree);
   c.fixed_us = work.t.fixed + work.pass_us();
   c.start_us = work.t.latency + work.us(work.t.wake + (work.p.tile.grouped ? work.t.load : 0));
-  c.exchange_us = work.exchange_us() + (work.p.tile.split_k > 1 ? work.t.meet : 0) + exchanged * k_tile;
+  c.exchange_us = work.split_us() + exchanged * k_tile;
   // With split-K the CTAs of a wave begin anew.
   const double between = c.exposed_us + (work.p.tile.split_k > 1 ? (c.start_us + c.exchange_us) / most : 0);
   c.tiles_us = waves * c.k_tiles * k_tile + (waves - 1) * between;

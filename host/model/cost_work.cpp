@@ -69,10 +69,9 @@ double Work::store_cycles() const {
          of_d * t.store;
 }
 
-double Work::exchange_us() const {
+double Work::exchange_us(int32_t meetings, double received) const {
   if (p.tile.split_k == 1) return 0;
-  const double received = results() * p.mma.accumulators * sizeof(float) * (p.tile.split_k - 1);
-  return us(2 * t.cluster_barrier + t.exchange + t.exchange_per_kb * received / 1024);
+  return us(meetings * t.cluster_barrier + t.exchange + t.exchange_per_kb * received / 1024);
 }
 
 }  // namespace dualgemm

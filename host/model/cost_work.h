@@ -49,9 +49,9 @@ struct Work {
   double arithmetic_cycles() const { return special_cycles() + general_cycles(); }
   double store_cycles() const;
 
-  // Returns the time of two barriers of the cluster, and of the exchange of fp32 sums of its products with
-  // each of the other slices of K.
-  double exchange_us() const;
+  // Returns the time of so many meetings of the cluster, and of the exchange of sums where K is split.
+  // `received` are the bytes of the CTA that receives the most.
+  double exchange_us(int32_t meetings, double received) const;
 
  private:
   double special_cycles() const;

@@ -63,6 +63,8 @@ class DirectWriter {
   // Returns how many elements of the lane exist in C, along the direction of the layout; possibly more than
   // the tile has.
   DUALGEMM_DEVICE int extent() const { return Layout::extent(rows_, columns_); }
+  // Of lanes beside each other so many have a part of C. Returns how many have anything to write.
+  DUALGEMM_DEVICE int writing_lanes(int lanes) const { return lanes; }
 
   // Some elements of the lane, in the form in which they are written.
   template <int kWidth>

@@ -27,6 +27,9 @@ class AnyWriter : public Fp32Results {
         nvfp4_(p, tile, at, shared) {}
 
   DUALGEMM_DEVICE int extent() const { return type_ == CType::kNvfp4 ? nvfp4_.extent() : fp32_.extent(); }
+  DUALGEMM_DEVICE int writing_lanes(int lanes) const {
+    return type_ == CType::kNvfp4 ? nvfp4_.writing_lanes(lanes) : lanes;
+  }
 
   // Stores the elements first .. first + kWidth - 1.
   template <int kWidth>

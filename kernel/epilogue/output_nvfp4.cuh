@@ -99,6 +99,10 @@ class Nvfp4Writer : public Fp32Results {
 
   // Along a row the blocks of the last atom count, down a column the rows that exist.
   DUALGEMM_DEVICE int extent() const { return kRows ? padded_columns() - column_ : rows_; }
+  // Lanes that are columns beyond C have factors to write, up to the end of their atom.
+  DUALGEMM_DEVICE int writing_lanes(int lanes) const {
+    return kRows ? lanes : (lanes + kSfAtomElems - 1) & -kSfAtomElems;
+  }
 
   // Stores the elements first .. first + kWidth - 1.
   template <int kWidth>

@@ -11,7 +11,8 @@
 //   s: stage of operands, q: stage of scale factors, both in shared memory
 //   a: accumulator pair, in tensor memory
 //
-// With split-K there is one tile per cluster, and the epilogue adds up the parts (reduce.cuh).
+// With split-K there is one tile per cluster. The epilogues of its CTAs send each other their parts of the
+// sums (reduce.cuh).
 //
 // Programmatic dependent launch (PDL): the kernel may start before the preceding grid has ended, and that
 // grid may still write any of our inputs and use our outputs. So every role that reads an input or writes an
@@ -56,7 +57,8 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<
       ptx::mbarrier_init(&mbar, kPlan.mma.cta_group * kPlan.epilogue.warps);
     if constexpr (!kPlan.tmem.resident_scales)
       for (uint64_t& mbar : smem.window_free) ptx::mbarrier_init(&mbar, 1);
-    ptx::fence_mbarrier_init_release_cluster();  // before TMA and tcgen05.commit arrive on them
+    if constexpr (kPlan.tile.split_k > 1) ptx::mbarrier_init(&smem.sums_full, 1);
+    ptx::fence_mbarrier_init_release_cluster();  // before TMA, tcgen05.commit and st.async arrive on them
   }
   if constexpr (kPlan.tile.grouped) {
     if (role == Role::kLoadActivations) {
@@ -163,7 +165,7 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, 1)
       break;
   }
   if constexpr (kSplit)
-    if (same_role != Role::kEpilogue) attend_reduction();
+    if (same_role != Role::kEpilogue) leave_rings();
   teardown<Traits>(smem, role);
 }
 

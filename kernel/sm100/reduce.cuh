@@ -1,11 +1,16 @@
-// reduce.cuh -- the epilogue role with split-K, where K is split over a cluster. There is one tile, the CTAs
-// exchange their accumulators, and each finishes its share of the columns. Sums are taken in the order of the
-// slices, so the result does not depend on who was first.
+// reduce.cuh -- the epilogue role with split-K, where K is split over a cluster. There is one tile, and each
+// CTA finishes its share of the columns of the accumulators. The others send it their sums of these columns,
+// 16 bytes at a time (st.async), which count on a barrier of the CTA that receives them:
 //
-//   accumulators final,  --cluster-->  send partial  --cluster-->  add up, finish
-//   rings read             barrier     sums            barrier
+//   accumulators final,  --cluster-->  sums of the shares  --st.async-->  received[slice]  --sums_full-->
+//   rings read             barrier     of others
+//       in the order of slices: sums of the own share from tensor memory, others as received  -->  finish
 //
-// The partial sums, fp32, arrive where the rings were: [slice of K][product][column / 4][lane][column % 4].
+// Sums are taken in the order of the slices, so the result does not depend on who was first. Those of others,
+// fp32, arrive where the rings were: [slice of K][product][column / 4][lane][column % 4].
+//
+// Only what lies in C is sent, and a CTA knows beforehand how many bytes it will receive. It lives until all
+// of them have arrived, and nothing reaches into it after that. So it may exit while others still work.
 #pragma once
 
 #include "kernel/sm100/epilogue.cuh"
@@ -26,8 +31,9 @@ struct Reduction {
   static constexpr int kWidth = kHalf % kWidest == 0 ? kWidest : kHalf % 16 == 0 ? 16 : 8;
   static constexpr int kVectorBytes = 16;  // four columns of one lane
   static constexpr int kProductBytes = kShare / 4 * kTmemLanes * kVectorBytes;
-  static constexpr bool kBoth = kPlan.mma.accumulators == 2;
-  static constexpr int kSliceBytes = kPlan.mma.accumulators * kProductBytes;
+  static constexpr int kProducts = kPlan.mma.accumulators;
+  static constexpr bool kBoth = kProducts == 2;
+  static constexpr int kSliceBytes = kProducts * kProductBytes;
   static_assert(kSlices * kSliceBytes <= kPlan.ring_bytes(), "the partial sums fit into the rings");
   static_assert(kHalf % kWidth == 0 && kWidth % 4 == 0, "kHalf is whole chunks of whole vectors");
 
@@ -43,58 +49,117 @@ struct Reduction {
   }
 };
 
-// Every thread of the cluster arrives here: what it did to shared memory comes before what any of them does
-// to it next.
-DUALGEMM_DEVICE void meet_cluster() {
+// Every thread of the cluster arrives here when what it knows of the rings of its CTA has ended. They were
+// written by TMA and read by the tensor core, both through the async proxy. After the barrier others write
+// the same bytes through the generic proxy, with st.async, so a proxy fence comes before it. A CTA that has
+// arrived has also initialised its barriers.
+DUALGEMM_DEVICE void leave_rings() {
+  ptx::fence_proxy_async();
   ptx::cluster_arrive_release();
   ptx::cluster_wait_acquire();
 }
 
-// The rings were written by TMA and read by the tensor core, both through the async proxy. After the first
-// barrier ordinary stores write the same bytes, from other CTAs, too, so a proxy fence comes before it.
-DUALGEMM_DEVICE void leave_rings() {
-  ptx::fence_proxy_async();
-  meet_cluster();
+// Returns when the sums of all other slices are there. They come from other CTAs, so their scope is the
+// cluster.
+DUALGEMM_DEVICE void wait_for_sums(uint64_t& sums_full) {
+  while (!ptx::mbarrier_try_wait_parity_acquire_cluster(&sums_full, 0)) {
+  }
+  __syncwarp();
 }
 
-// The warps of the other roles only join the two barriers of the exchange.
-DUALGEMM_DEVICE void attend_reduction() {
-  leave_rings();
-  meet_cluster();
-}
-
-// Sends this CTA's partial sums of each slice's share of the columns to the CTA of that slice, its own
-// included; in a pair of CTAs each keeps to those of its own rank. Of the tile's columns (rows with swap
-// A/B) the first `columns` lie in C, and only these are sent.
+// Of the accumulators of a CTA this part lies in C: the first lanes of tensor memory, with their first
+// columns. The rest is neither sent nor added up. Either number may be 0 or less, or more than the CTA has.
+struct PartInC {
+  int lanes, columns;
+};
 template <class Traits>
-DUALGEMM_DEVICE void send_partial_sums(SharedStorage<Traits>& smem, Cta<Traits> cta, EpilogueWarp warp,
-                                       int columns) {
+DUALGEMM_DEVICE PartInC part_in_c(const Params& p, Cta<Traits> cta, const Tile& tile) {
+  const int rows = tile.rows - static_cast<int>(cta.rank) * kTmemLanes;
+  const int columns = p.n - tile.n * Traits::kPlan.tile.n;
+  if constexpr (Traits::kPlan.mma.swap_ab) return {columns, rows};
+  else return {rows, columns};
+}
+
+// Returns the bytes that this CTA receives: of each vector of its share from each other slice that has
+// k-tiles.
+template <class Traits>
+DUALGEMM_DEVICE uint32_t received_bytes(int k_tiles, Cta<Traits> cta, PartInC part) {
+  using R = Reduction<Traits>;
+  int senders = 0;
+#pragma unroll
+  for (uint32_t slice = 0; slice < R::kSlices; ++slice)
+    if (slice != cta.slice && !k_range(k_tiles, slice, R::kSlices).empty()) ++senders;
+  const int first = static_cast<int>(cta.slice) * R::kShare;
+  const int columns = max(min(part.columns - first, R::kShare), 0),
+            lanes = max(min(part.lanes, kTmemLanes), 0);
+  return static_cast<uint32_t>(senders * R::kProducts * lanes * ((columns + 3) / 4) * R::kVectorBytes);
+}
+
+// Sends this CTA's sums of each other slice's share of the columns to the CTA of that slice; in a pair of
+// CTAs each keeps to those of its own rank. Each slice begins with the next, so that they do not all send to
+// one.
+template <class Traits>
+DUALGEMM_DEVICE void send_sums(SharedStorage<Traits>& smem, Cta<Traits> cta, EpilogueWarp warp,
+                               PartInC part) {
   using R = Reduction<Traits>;
   const TmemMap<Traits> tmem{smem.tmem_base + warp.tmem_lane()};
   const int lane = warp.lane();
+  if (warp.first_lane() >= part.lanes) return;
 #pragma unroll 1
-  for (uint32_t owner = 0; owner < R::kSlices; ++owner) {
-    const uint32_t exchange = ptx::mapa(ptx::smem_u32(&smem), owner * Cta<Traits>::kGroup + cta.rank);
-    const int first = static_cast<int>(owner) * R::kShare;
-    for (int column = R::first(warp); column < R::end(warp, columns - first); column += R::kWidth) {
-      FragmentOf<Traits, R::kWidth> part;
-      load_fragment(part, tmem.acc1(0) + first + column, tmem.acc2(0) + first + column);
+  for (uint32_t i = 1; i < R::kSlices; ++i) {
+    const uint32_t owner = (cta.slice + i) % R::kSlices, rank = owner * Cta<Traits>::kGroup + cta.rank;
+    const uint32_t received = ptx::mapa(ptx::smem_u32(&smem), rank);
+    const uint32_t full = ptx::mapa(ptx::smem_u32(&smem.sums_full), rank);
+    const int first = static_cast<int>(owner) * R::kShare, end = R::end(warp, part.columns - first);
+#pragma unroll 1
+    for (int column = R::first(warp); column < end; column += R::kWidth) {
+      FragmentOf<Traits, R::kWidth> sums;
+      load_fragment(sums, tmem.acc1(0) + first + column, tmem.acc2(0) + first + column);
+      const auto send = [&](int product, int j, const uint32_t* x) {
+        const uint32_t values[4] = {x[0], x[1], x[2], x[3]};
+        ptx::st_async_v4_b32(received + R::offset(cta.slice, product, column + j, lane), values, full);
+      };
+      if (lane < part.lanes) {
 #pragma unroll
-      for (int j = 0; j < R::kWidth; j += 4) {
-        ptx::st_shared_cluster_v4_b32(exchange + R::offset(cta.slice, 0, column + j, lane), &part.acc1[j]);
-        if constexpr (R::kBoth)
-          ptx::st_shared_cluster_v4_b32(exchange + R::offset(cta.slice, 1, column + j, lane), &part.acc2[j]);
+        for (int j = 0; j < R::kWidth; j += 4) {
+          if (column + j >= end) break;
+          send(0, j, &sums.acc1[j]);
+          if constexpr (R::kBoth) send(1, j, &sums.acc2[j]);
+        }
       }
       __syncwarp();  // the next tcgen05.ld needs the lanes together again
     }
   }
 }
 
-// Adds up the columns from `column` of this CTA's share, over all slices that have sent something.
-template <class Traits>
-DUALGEMM_DEVICE auto sum_of_slices(const SharedStorage<Traits>& smem, int k_tiles, int column, int lane) {
+// Loads what another slice has sent of the columns from `column` of this CTA's share, as far as they lie
+// before `end`. The rest is 0.
+template <class Traits, int kWidth, int kProducts>
+DUALGEMM_DEVICE void load_received(Fragment<kWidth, kProducts>& fragment, const SharedStorage<Traits>& smem,
+                                   uint32_t slice, int column, int end, int lane) {
   using R = Reduction<Traits>;
-  const uint32_t exchange = ptx::smem_u32(&smem);
+  const auto load = [&](int product, int j, uint32_t* x) {
+    uint32_t values[4] = {};
+    if (column + j < end)
+      ptx::ld_shared_v4_b32(values, ptx::smem_u32(&smem) + R::offset(slice, product, column + j, lane));
+#pragma unroll
+    for (int i = 0; i < 4; ++i) x[i] = values[i];
+  };
+#pragma unroll
+  for (int j = 0; j < kWidth; j += 4) {
+    load(0, j, &fragment.acc1[j]);
+    if constexpr (kProducts == 2) load(1, j, &fragment.acc2[j]);
+  }
+}
+
+// Adds up the columns from `column` of this CTA's share over all slices that have k-tiles, in their order. Of
+// the columns from `end` on the others have sent nothing.
+template <class Traits>
+DUALGEMM_DEVICE auto sum_of_slices(const SharedStorage<Traits>& smem, Cta<Traits> cta, EpilogueWarp warp,
+                                   int k_tiles, int column, int end) {
+  using R = Reduction<Traits>;
+  const TmemMap<Traits> tmem{smem.tmem_base + warp.tmem_lane()};
+  const int of_tile = static_cast<int>(cta.slice) * R::kShare + column;
   const auto add = [](uint32_t& sum, uint32_t part) {
     sum = __float_as_uint(__uint_as_float(sum) + __uint_as_float(part));
   };
@@ -102,16 +167,13 @@ DUALGEMM_DEVICE auto sum_of_slices(const SharedStorage<Traits>& smem, int k_tile
 #pragma unroll 1
   for (uint32_t slice = 0; slice < R::kSlices; ++slice) {
     if (k_range(k_tiles, slice, R::kSlices).empty()) continue;  // no mma, nothing sent
+    FragmentOf<Traits, R::kWidth> part;
+    if (slice == cta.slice) load_fragment(part, tmem.acc1(0) + of_tile, tmem.acc2(0) + of_tile);
+    else load_received(part, smem, slice, column, end, warp.lane());
 #pragma unroll
-    for (int j = 0; j < R::kWidth; j += 4) {
-      uint32_t part1[4], part2[4];
-      ptx::ld_shared_v4_b32(part1, exchange + R::offset(slice, 0, column + j, lane));
-      if constexpr (R::kBoth) ptx::ld_shared_v4_b32(part2, exchange + R::offset(slice, 1, column + j, lane));
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        add(sum.acc1[j + i], part1[i]);
-        if constexpr (R::kBoth) add(sum.acc2[j + i], part2[i]);
-      }
+    for (int i = 0; i < R::kWidth; ++i) {
+      add(sum.acc1[i], part.acc1[i]);
+      if constexpr (R::kBoth) add(sum.acc2[i], part.acc2[i]);
     }
   }
   return sum;
@@ -121,21 +183,28 @@ template <class Traits, class Scheduler>
 DUALGEMM_DEVICE void reducing_epilogue_role(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta,
                                             Scheduler tiles, EpilogueWarp warp) {
   using R = Reduction<Traits>;
-  const auto acc = acc_consumer_start<Traits>();
-  wait_for_accumulators(smem.acc_full[acc.index], acc.phase);
   Tile tile;
   tiles.next(tile);
-  leave_rings();
-  if (!k_range(p.k_tiles, cta.slice, R::kSlices).empty())
-    send_partial_sums(smem, cta, warp, epilogue_of(p, smem, cta, tile, warp).output.extent());
-  // The partial sums are written before they are read below. From here on nobody reaches into another CTA, so
-  // each may exit when it likes.
-  meet_cluster();
   const auto epilogue = epilogue_of(p, smem, cta, tile, warp);
+  const PartInC part = part_in_c(p, cta, tile);
+  if (warp.first() && ptx::elect_sync())
+    ptx::mbarrier_arrive_expect_tx(&smem.sums_full, received_bytes(p.k_tiles, cta, part));
+  __syncwarp();
+  const auto acc = acc_consumer_start<Traits>();
+  wait_for_accumulators(smem.acc_full[acc.index], acc.phase);
+  leave_rings();
+  if (!k_range(p.k_tiles, cta.slice, R::kSlices).empty()) send_sums(smem, cta, warp, part);
+  wait_for_sums(smem.sums_full);
   const int first = static_cast<int>(cta.slice) * R::kShare;
-  for (int column = R::first(warp); column < R::end(warp, epilogue.output.extent() - first);
-       column += R::kWidth)
-    epilogue.finish(sum_of_slices(smem, p.k_tiles, column, warp.lane()), first + column);
+  // Where one lane of a warp has something to write, all of them are needed: they exchange results.
+  if (warp.first_lane() < epilogue.output.writing_lanes(part.lanes)) {
+    const int end = warp.lane() < part.lanes ? R::end(warp, part.columns - first) : 0;
+    for (int column = R::first(warp); column < R::end(warp, epilogue.output.extent() - first);
+         column += R::kWidth) {
+      epilogue.finish(sum_of_slices(smem, cta, warp, p.k_tiles, column, end), first + column);
+      __syncwarp();  // the next tcgen05.ld needs the lanes together again
+    }
+  }
   if (cta.slice == 0) epilogue.output.complete_tile(warp.thread());
   Traits::Output::complete();
 }

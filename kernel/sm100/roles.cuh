@@ -36,7 +36,9 @@ DUALGEMM_DEVICE Role role_of(int warp) {
 struct EpilogueWarp {
   int quarter, half;
   DUALGEMM_DEVICE explicit EpilogueWarp(int warp) : quarter(warp % 4), half(warp / 4) {}
-  DUALGEMM_DEVICE int lane() const { return quarter * 32 + static_cast<int>(threadIdx.x) % 32; }
+  DUALGEMM_DEVICE bool first() const { return quarter == 0 && half == 0; }
+  DUALGEMM_DEVICE int first_lane() const { return quarter * 32; }
+  DUALGEMM_DEVICE int lane() const { return first_lane() + static_cast<int>(threadIdx.x) % 32; }
   // Returns the number of this thread among those of the epilogue.
   DUALGEMM_DEVICE int thread() const { return half * 128 + lane(); }
   // Returns the first lane in the place that it has in a tensor-memory address, bits 16-31.

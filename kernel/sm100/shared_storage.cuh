@@ -7,8 +7,9 @@
 //   acc_full[a]      1                      tcgen05.commit of mma           epilogue    pair a is final
 //   acc_empty[a]     epilogue.warps         a lane of each epilogue warp    mma         pair a may be filled
 //   window_free[w]   1                      tcgen05.commit of mma           mma         window w was read
+//   sums_full        1, + the bytes         the epilogue, st.async of CTAs  epilogue    sums of others came
 //
-// With split-K a CTA has one tile, and nobody arrives on acc_empty.
+// The last is there with split-K (reduce.cuh). Then a CTA has one tile, and nobody arrives on acc_empty.
 //
 // Overlapping accumulators have one acc_full and one acc_empty, whose phases take turns with the two pairs.
 // With an acc_empty for each pair, the mma of a tile would wait for the tile that used the same pair, two
@@ -33,7 +34,8 @@ struct SharedStorage {
   uint64_t acc_full[Traits::kPlan.tmem.acc_barriers];
   uint64_t acc_empty[Traits::kPlan.tmem.acc_barriers];
   uint64_t window_free[Traits::kPlan.tmem.windows];  // used unless the scale factors are resident
-  uint32_t tmem_base;                                // written by tcgen05.alloc
+  [[no_unique_address]] std::conditional_t<(Traits::kPlan.tile.split_k > 1), uint64_t, Nothing> sums_full;
+  uint32_t tmem_base;  // written by tcgen05.alloc
   std::conditional_t<Traits::kPlan.tile.grouped, GroupTable<Traits::kPlan.tile.m>, Nothing> groups;
   [[no_unique_address]] typename Traits::Output::Shared output;
 };

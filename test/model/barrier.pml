@@ -1,12 +1,15 @@
 /* barrier.pml -- mbarriers as the PTX ISA describes them: a phase ends when no arrivals and no bytes are pending. Bytes
    may land before they are announced, so the count of bytes is signed. A waiter sees the parity of a phase, not its
-   number. The including model says how many barriers there are (BARRIERS), what completes a phase (COUNT(b)) and in
-   which CTA a barrier lies (OWNER(b)). An arrival at a CTA that has ended, or has not yet initialised its barriers, is
-   an error. */
+   number. The including model says how many barriers there are (BARRIERS), what completes a phase (COUNT(b)), in which
+   CTA a barrier lies (OWNER(b)), and how many CTAs there are (CTAS) if not two. An arrival at a CTA that has ended, or
+   has not yet initialised its barriers, is an error. */
+#ifndef CTAS
+#define CTAS 2
+#endif
 byte pending[BARRIERS];
 short bytes[BARRIERS];
 bit parity[BARRIERS]; /* of the phase under way */
-bool initialised[2], ended[2];
+bool initialised[CTAS], ended[CTAS];
 
 inline settle(b) {
   if

@@ -1,17 +1,20 @@
 /* split.pml -- a tile whose K is split over a cluster of two CTAs (kernel/common/load.cuh; mma.cuh, reduce.cuh,
-   dual_gemm.cuh in kernel/sm100): each runs its own rings over its part of K; after a barrier of the cluster the
-   epilogue of each sends partial sums into the memory of the rings of both, after a second one it adds up what came and
-   the CTA ends on its own. A CTA without k-tiles commits its accumulators at once and sends nothing.
+   dual_gemm.cuh in kernel/sm100): each runs its own rings over its part of K; after a meeting of the cluster the
+   epilogue of each sends partial sums into the memory of the rings of the other, counted on a barrier there; when all
+   that a CTA expects has come, it adds up and ends on its own. A CTA without k-tiles commits its accumulators at once
+   and sends nothing.
 
    The rings are as in pair.pml, the stages of both numbered one after another: operands of a k-tile, and scale factors
    of one. Into each stage the two load roles bring a piece each, which counts as one byte. Each CTA owns half of the
-   columns; a partial sum is one store that arrives when it likes, but before the barrier of the cluster that its thread
-   passes next. k-tiles are numbered from 1.
+   columns. Its partial sums of the other half are two stores (st.async) of one byte each, which land when they like.
+   k-tiles are numbered from 1. exchange.pml has the exchange alone, among more CTAs.
 
    Switches plant a bug each; all of them make the check fail:
      NO_RING_DRAIN NO_SCALE_DRAIN  the load roles end without waiting for arrivals still under way, of one ring
-     NO_FIRST_BARRIER    partial sums are sent while the other CTA's rings may be in use
-     NO_SECOND_BARRIER   sums are taken without waiting for the other CTA's part
+     NO_MEETING          partial sums are sent while the other CTA's rings may be in use
+     NO_SUMS_WAIT        sums are taken without waiting for the other CTA's part
+     FEW_BYTES           a CTA expects one store of the two
+     EMPTY_BYTES         a CTA expects stores of one without k-tiles, too; with STEPS_0=0
      FULL_COUNT=1        a full barrier expects one load role
      NO_EMPTY_WAIT NO_SCALE_WAIT   the load roles do not wait for the mma that read the stage
      NO_ACC_WAIT         partial sums are sent without waiting for the mma */
@@ -38,7 +41,8 @@
 #define EMPTY(c, s) ((c) * BARRIERS_PER_CTA + ALL_STAGES + (s))
 #define SCALE_EMPTY(c, q) EMPTY(c, STAGES + (q))
 #define ACC_FULL(c) ((c) * BARRIERS_PER_CTA + 2 * ALL_STAGES)
-#define BARRIERS_PER_CTA (2 * ALL_STAGES + 1)
+#define SUMS_FULL(c) (ACC_FULL(c) + 1)
+#define BARRIERS_PER_CTA (2 * ALL_STAGES + 2)
 #define BARRIERS (2 * BARRIERS_PER_CTA)
 #define OWNER(b) ((b) / BARRIERS_PER_CTA)
 #define COUNT(b) ((b) % BARRIERS_PER_CTA < ALL_STAGES -> FULL_COUNT : 1)
@@ -58,9 +62,10 @@ byte multiplied[2]; /* ... and executed */
 bool committed[2];  /* the accumulators of a CTA, once all its mma are issued */
 byte arriving[BARRIERS];
 byte running[2];    /* roles of a CTA that have not ended */
-byte at_barrier[2]; /* CTAs that have arrived at the first and the second barrier of the cluster */
-bool sending[4];    /* store of CTA `from` to CTA `to` on its way: 2 * from + to */
-bool sums[4];       /* ... and arrived */
+byte met;           /* CTAs that have arrived at the barrier of the cluster */
+byte sending[2];    /* stores on their way to a CTA */
+byte sums[2];       /* ... and arrived */
+#define STORES 2
 
 /* Conditions that a switch takes away. */
 #ifdef NO_EMPTY_WAIT
@@ -88,15 +93,23 @@ bool sums[4];       /* ... and arrived */
 #else
 #define SCALES_DRAINED(c, q, phase) drained(SCALE_EMPTY(c, 0), SCALE_STAGES, q, phase)
 #endif
-#ifdef NO_FIRST_BARRIER
-#define FIRST_PASSED true
+#ifdef NO_MEETING
+#define ALL_MET true
 #else
-#define FIRST_PASSED at_barrier[0] == 2
+#define ALL_MET met == 2
 #endif
-#ifdef NO_SECOND_BARRIER
-#define SECOND_PASSED true
+#ifdef NO_SUMS_WAIT
+#define SUMS_THERE(c) true
 #else
-#define SECOND_PASSED at_barrier[1] == 2
+#define SUMS_THERE(c) wait(SUMS_FULL(c), 0)
+#endif
+#define SENT_TO(c) (STEPS(1 - (c)) > 0 -> STORES : 0)
+#if defined(FEW_BYTES)
+#define EXPECTED(c) (SENT_TO(c) > 0 -> 1 : 0)
+#elif defined(EMPTY_BYTES)
+#define EXPECTED(c) STORES
+#else
+#define EXPECTED(c) SENT_TO(c)
 #endif
 
 inline fly(c, s, value) {
@@ -144,7 +157,7 @@ end:
   :: atomic {
        STAGE(cta, s).flying > 0 ->
        assert(!ended[cta] && STAGE(cta, s).k_tile <= multiplied[cta] + (s < STAGES -> STAGES : SCALE_STAGES));
-       assert(!sums[cta] && !sums[2 + cta]);
+       assert(sums[cta] == 0);
        STAGE(cta, s).flying--;
        STAGE(cta, s).landed++;
        land(FULL(cta, s), 1)
@@ -188,7 +201,7 @@ end:
        multiplied[cta]++;
        use(s);
        use(q);
-       assert(!sums[cta] && !sums[2 + cta]);
+       assert(sums[cta] == 0);
        s = 0; q = 0
      }
   :: atomic {
@@ -207,38 +220,37 @@ end:
   od
 }
 
-/* A partial sum on its way to another CTA, or to the own one. */
-proctype Store(bit from; bit to) {
+/* A partial sum on its way to the other CTA. */
+proctype Store(bit to) {
 end:
   do
   :: atomic {
-       sending[2 * from + to] ->
-       assert(!ended[to]);
+       sending[to] > 0 ->
        assert(multiplied[to] == STEPS(to)); /* the ring is no longer read, so nothing is on its way into it */
-       sending[2 * from + to] = false;
-       sums[2 * from + to] = true
+       sending[to]--;
+       sums[to]++;
+       land(SUMS_FULL(to), 1)
      }
   od
 }
 
 /* The epilogue, and what all warps of a CTA do together after their roles. */
 proctype Cta(bit cta) {
+  atomic { arrive(SUMS_FULL(cta), EXPECTED(cta)) }
   atomic { ACC_READY(cta); running[cta]-- }
-  atomic { running[cta] == 0; at_barrier[0]++ }
+  atomic { running[cta] == 0; met++ }
   atomic {
-    FIRST_PASSED;
+    ALL_MET;
     if
     :: STEPS(cta) > 0 ->
        assert(multiplied[cta] == STEPS(cta)); /* what is sent is final */
-       sending[2 * cta] = true;
-       sending[2 * cta + 1] = true
+       sending[1 - cta] = STORES
     :: else
     fi
   }
-  atomic { !sending[2 * cta] && !sending[2 * cta + 1]; at_barrier[1]++ } /* released by the barrier */
   atomic {
-    SECOND_PASSED;
-    assert(sums[cta] == (STEPS_0 > 0) && sums[2 + cta] == (STEPS_1 > 0));
+    SUMS_THERE(cta);
+    assert(sums[cta] == SENT_TO(cta));
     ended[cta] = true
   }
 }
@@ -251,7 +263,7 @@ init {
       initialised[i] = true;
       running[i] = 4; /* two loads, mma, epilogue */
       run Load(i); run Load(i); run Mma(i); run TensorCore(i); run Cta(i);
-      run Store(i, 0); run Store(i, 1); run Arrival(ACC_FULL(i))
+      run Store(i); run Arrival(ACC_FULL(i))
     }
     for (i : 0 .. ALL_STAGES - 1) { run Copy(0, i); run Copy(1, i); run Arrival(EMPTY(0, i)); run Arrival(EMPTY(1, i)) }
   }

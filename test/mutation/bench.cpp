@@ -121,7 +121,8 @@ std::vector<Ring> rings_of_plan(const dualgemm::Plan& plan) {
           {"scale_empty", plan.scales.stages},
           {"acc_full", plan.tmem.acc_barriers},
           {"acc_empty", plan.tmem.acc_barriers},
-          {"window_free", plan.tmem.windows}};
+          {"window_free", plan.tmem.resident_scales ? 0 : plan.tmem.windows},
+          {"sums_full", plan.tile.split_k > 1 ? 1 : 0}};
 }
 
 // Returns the rows of a grouped problem: a small group, one of two tiles where there are enough, and another

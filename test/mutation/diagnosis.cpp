@@ -118,7 +118,7 @@ Expectation expectation_of(const Mutant& m, const std::set<std::string>& rings) 
          {},
          {},
          {"barrier.cluster", "mbarrier", "cluster"}});
-  } else if (among({"fence.proxy", "st.shared::cluster", "st.async", "ld.shared::cta", "mapa"})) {
+  } else if (among({"fence.proxy", "st.async", "ld.shared::cta", "mapa"})) {
     out.answers.push_back(
         {{"race-*", "proxy-*", "exit-*"}, {"st.shared", "st.async", "ld.shared"}, {}, {"shared"}});
     if (among({"st.async", "mapa"})) add(out.answers, answers_of_ring("sums_full"));

@@ -32,7 +32,6 @@ bool one_cta(const Subject& s) { return s.plan().mma.cta_group == 1; }
 bool pair(const Subject& s) { return s.plan().mma.cta_group == 2; }
 bool alone(const Subject& s) { return s.plan().cluster_size() == 1; }
 bool split_of_ctas(const Subject& s) { return split(s) && one_cta(s); }
-bool split_of_pairs(const Subject& s) { return split(s) && pair(s); }
 bool grouped_pair(const Subject& s) { return grouped(s) && pair(s); }
 // Scale factors pass through windows.
 bool windows(const Subject& s) { return !s.plan().tmem.resident_scales; }
@@ -71,17 +70,10 @@ constexpr const char* kSameWork =
 constexpr const char* kOneTile =
     "split over K there is one tile: acc_empty is waited for once, in the phase before its first, "
     "and nothing arrives on it";
-constexpr const char* kSplitTeardown =
-    "the cluster barrier after the exchange comes after every load of tensor memory, "
-    "each of which was waited for by wait::ld";
-
 constexpr const char* kOtherRoles =
     "the epilogue warps, which have waited for acc_full, and the load roles, which have drained the rings, "
     "know the same copies and mma to be complete, and all meet in this barrier: "
     "either may fence and release for both; the change in all roles at once is planted";
-constexpr const char* kOnlyAttends =
-    "between the two barriers of the exchange these warps touch no memory: they have nothing to publish";
-
 constexpr Entry kEntries[] = {
     {any, "own value shfl.sync @ warp_index #*", kBroadcast},
     {any, "16 lanes away shfl.sync @ warp_index #*", kBroadcast},
@@ -135,32 +127,20 @@ constexpr Entry kEntries[] = {
     {split_of_ctas, "count [+-] 1 mbarrier.init @ prologue #1", kOneTile},
     {split_of_ctas, "no wait mbarrier.try_wait @ mma_role/wait #0", kOneTile},
     {split, "phase not flipped xor.b32 @ mma_role #0", kOneTile},
-    {split, "delete bar.sync @ teardown #0", kSplitTeardown},
-    {split, "arrive only bar.sync @ teardown #0", kSplitTeardown},
     {split, ".acquire to .relaxed mbarrier.try_wait @ reducing_epilogue_role/wait_for_accumulators/wait #0",
      kFenceOrders},
-    {split, "delete fence.proxy @ */leave_rings #0", kOtherRoles},
-    {split, ".release to .relaxed barrier.cluster.arrive @ */leave_rings/meet_cluster #0", kOtherRoles},
-    {split, "exchange with the next barrier.cluster.arrive: fence.proxy @ */leave_rings #0", kOtherRoles},
-    {split, "exchange with the next fence.proxy: bar.warp.sync @ load_role/drain/wait #*", kOtherRoles},
+    {split, ".release to .relaxed mbarrier.arrive @ reducing_epilogue_role #0",
+     "the thread has written nothing; the sums that others send publish themselves"},
+    {split, "delete fence.proxy @ *leave_rings #0", kOtherRoles},
+    {split, ".release to .relaxed barrier.cluster.arrive @ *leave_rings #0", kOtherRoles},
+    {split, "exchange with the next barrier.cluster.arrive: fence.proxy @ *leave_rings #0", kOtherRoles},
     {split,
      "exchange with the next fence.proxy: "
      "tcgen05.fence::after_thread_sync @ reducing_epilogue_role/wait_for_accumulators #0",
      "both stay after the wait, and each orders accesses of its own kind: shared memory, tensor memory"},
-    {split, ".release to .relaxed barrier.cluster.arrive @ attend_reduction/meet_cluster #0", kOnlyAttends},
-    {split_of_ctas, "delete barrier.cluster.wait @ attend_reduction/meet_cluster #0",
+    {split_of_ctas, "delete barrier.cluster.wait @ leave_rings #0",
      "what these warps do next is to meet the epilogue warps, which have waited, in the CTA barrier of the "
      "teardown"},
-    {split_of_pairs, "no barrier barrier.cluster.arrive @ attend_reduction/*meet_cluster #0",
-     "these warps pass the two barriers of the exchange and that of the teardown with nothing between: "
-     "with one fewer they leave after the second, which no access to tensor memory or another CTA follows; "
-     "the last one does not wait for threads that have exited"},
-    {split,
-     "exchange with the next bar.warp.sync: st.shared::cluster @ reducing_epilogue_role/send_partial_sums #*",
-     kGathers},
-    {split,
-     "exchange with the next tcgen05.fence::before_thread_sync: st.global @ reducing_epilogue_role/finish/*",
-     "the fence orders tcgen05 operations alone, and the store is none"},
     {two_mma_per_step, "always accumulates tcgen05.mma @ mma_role/multiply/issue/issue #[67]", kLaterStep},
     {one_mma_per_step, "always accumulates tcgen05.mma @ mma_role/multiply/issue/issue #3", kLaterStep},
     {pair_of_one_product, "own barrier cp.async.bulk.tensor @ load_role/load_scales/load_to_both #0",
@@ -188,6 +168,7 @@ constexpr Entry kEntries[] = {
     {any, "exchange with the next tcgen05.fence::before_thread_sync: bar.warp.sync @ *", kGathers},
     {any, "exchange with the next bar.warp.sync: mbarrier.try_wait @ *wait_for_accumulators/wait #0",
      kGathers},
+    {split, "exchange with the next bar.warp.sync: mbarrier.try_wait @ *wait_for_sums #0", kGathers},
     {any,
      "exchange with the next tcgen05.fence::after_thread_sync: "
      "bar.warp.sync @ *wait_for_accumulators/wait #0",

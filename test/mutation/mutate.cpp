@@ -12,8 +12,8 @@ namespace {
 // Says whether other threads can tell the order of the statement.
 bool is_visible(const Statement& s) {
   return is_synchronisation(s) || is_tma(s) || is_global_store(s) ||
-         begins_with_one_of(s, {"tcgen05", "wgmma", "ld.shared", "ld.shared::cta", "st.shared::cluster",
-                                "st.async", "stmatrix", "ld.global", "red"});
+         begins_with_one_of(s, {"tcgen05", "wgmma", "ld.shared", "ld.shared::cta", "st.async", "stmatrix",
+                                "ld.global", "red"});
 }
 
 // Returns the instruction class under which a statement is counted.
@@ -50,7 +50,6 @@ std::string group_of(const Statement& s) {
       "ld.acquire",
       "atom",
       "mapa",
-      "st.shared::cluster",
       "st.async",
       "ld.shared::cta",
       "stmatrix",

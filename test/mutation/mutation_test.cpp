@@ -230,7 +230,7 @@ TEST_CASE("one bug of every kind is caught in the epilogue of a general instance
       {
           ".gpu to .cta red @ reducing_epilogue_role/finish/finish/raise_amax #0",
           "16 lanes away shfl.sync @ reducing_epilogue_role/finish/store/store_floats/store/transpose_16x16 #0",
-          "another rank mapa @ reducing_epilogue_role/send_partial_sums #0",
+          "another rank mapa @ reducing_epilogue_role/send_sums #0",
       });
 }
 

@@ -153,40 +153,54 @@ size_t SplitPlants::shift_of_rank(uint32_t reg) const {
 }
 
 std::vector<Planted> SplitPlants::run() {
-  const Answer stale = {{"race-*", "proxy-*"}, {"st.shared", "ld.shared"}, {}, {}};
-  // The epilogue warps and those of the other roles have each their own copy of the two barriers.
-  const std::vector<size_t> before = places_.find("barrier.cluster.arrive", "leave_rings/meet_cluster");
-  plant(49, "partial sums are sent while the ring of their owner may be in use", before.at(0),
-        without_barrier(before), {{stale}});
-  plant(49, "the arrivals before partial sums are sent release nothing", before.at(0),
-        [before](Function& f) {
-          for (size_t i : before) replace_qualifier(f.body[i], "release", "relaxed");
+  const Answer counted = barrier_of("sums_full");
+  // The epilogue warps and those of the other roles have each their own copy of the meeting.
+  const std::vector<size_t> arrives = places_.find("barrier.cluster.arrive", "leave_rings");
+  plant(49, "partial sums are sent while the ring of their owner may be in use", arrives.at(0),
+        without_barrier(arrives), {{kSent, {{"mbarrier-*", "cluster-start"}, {}, {}, {"mbarrier"}}}});
+  plant(49, "the arrivals before partial sums are sent release nothing", arrives.at(0),
+        [arrives](Function& f) {
+          for (size_t i : arrives) replace_qualifier(f.body[i], "release", "relaxed");
         },
-        {{stale}});
-  std::vector<size_t> after = places_.find("barrier.cluster.arrive", "meet_cluster");
-  std::erase_if(after, [&](size_t i) { return std::find(before.begin(), before.end(), i) != before.end(); });
-  plant(50, "partial sums are added up before they need have arrived", after.at(0), without_barrier(after),
-        {{stale}});
-  const Answer unfenced = {{"proxy-*"}, {"st.shared"}, {}, {}};
+        {{kSent}});
   const std::vector<size_t> fences = places_.find("fence.proxy", "leave_rings");
+  const Answer unfenced = {{"proxy-*"}, {"st.async"}, {}, {}};
   plant(51, "no fence.proxy.async between the ring and the partial sums", fences.at(0), erased(fences),
         {{unfenced}});
   plant(51, "fence.proxy.async stands after the arrival", fences.at(0),
-        [fences, before](Function& f) {
-          for (size_t n = 0; n < fences.size(); ++n) move_behind(f, fences[n], before.at(n));
+        [fences, arrives](Function& f) {
+          for (size_t n = 0; n < fences.size(); ++n) move_behind(f, fences[n], arrives.at(n));
         },
         {{unfenced}});
-  const size_t mapa = at("mapa", "send_partial_sums");
-  plant(52, "partial sums go to the wrong rank", mapa, [mapa](Function& f) { flip_operand(f, mapa, 2, 1); },
-        {{stale}, true});
-  // The address is the sum of the owner's exchange and the offsets of the slice, the column and the lane.
-  const size_t send = at("st.shared::cluster", "send_partial_sums");
+
+  const size_t bytes = at_ring("mbarrier.arrive.expect_tx", "reducing_epilogue_role", "sums_full");
+  const size_t sums = at_ring("mbarrier.try_wait", "reducing_epilogue_role/wait_for_sums", "sums_full");
+  const auto more = [bytes](int64_t delta) {
+    return [=](Function& f) { add_to_operand(f, bytes, 2, delta); };
+  };
+  plant(1, "the sums of others are expected without their bytes", bytes, without_bytes(bytes),
+        {{counted, kSent}});
+  plant(2, "too few bytes of sums expected: those of a lane forgotten", bytes, more(-16), {{counted, kSent}});
+  plant(3, "too many bytes of sums expected: a lane counted twice", bytes, more(16), {{counted}});
+  plant(30, "one arrival more than there is completes the barrier of sums",
+        at_ring("mbarrier.init", "prologue", "sums_full"), count_changed("sums_full", 1), {{counted}});
+  plant(50, "partial sums are added up before they need have arrived", sums, no_wait(sums),
+        {{counted, kSent}});
+
+  // The place comes before the barrier's address.
+  const size_t place = at("mapa", "send_sums", 0), barrier = at("mapa", "send_sums", 1);
+  plant(52, "partial sums go to the wrong rank", place,
+        [place](Function& f) { flip_operand(f, place, 2, 1); }, {{counted, kSent, kOtherCta}});
+  plant(52, "partial sums count on a barrier of the wrong rank", barrier,
+        [barrier](Function& f) { flip_operand(f, barrier, 2, 1); }, {{counted, kSent, kOtherCta}});
+  // The address is the sum of the owner's place and the offsets of the slice, the column and the lane.
+  const size_t send = at("st.async", "send_sums");
   const size_t slice = shift_of_rank(statement(send).operands[0].items.at(0).reg);
   plant(53, "all slices send to the place of the first", send,
         [slice](Function& f) {
           f.body[slice] = make(f.body[slice], "mov.b32", {f.body[slice].operands[0], integer(0)});
         },
-        {{stale}});
+        {{kSent}, true});
   return std::move(out_);
 }
 

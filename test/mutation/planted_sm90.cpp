@@ -40,17 +40,12 @@ class Sm90Plants : public Planter {
   }
 };
 
-Answer barrier_of(const char* ring) { return {{"mbarrier-*", "deadlock"}, {}, {ring}, {"mbarrier"}}; }
-
 const Answer kStage = {{"race-async"},
                        {"cp.async.bulk.tensor", "wgmma.mma_async"},
                        {},
                        {"at shared offset", "was never written"}};
 const Answer kUnfenced = {{"proxy-*"}, {"st.shared", "ld.shared", "wgmma", "cp.async.bulk"}, {}, {}};
 const Answer kInFlight = {{}, {}, {}, {"in flight", "wgmma"}};
-// The sums that another CTA sends.
-const Answer kSent = {{"race-*", "proxy-*"}, {"st.async"}, {}, {"was never written"}};
-const Answer kOtherCta = {{}, {}, {}, {"st.async"}};
 const Answer kSums = {
     {"race-*", "proxy-*"}, {"st.shared", "ld.shared", "stmatrix", "wgmma"}, {}, {"was never written"}};
 

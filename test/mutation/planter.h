@@ -65,6 +65,10 @@ inline const Answer kNotDrained = {
     {"exit-*", "mbarrier-commit-overtaken"}, {"tcgen05.commit"}, {}, {"exit", "is freed"}};
 inline const Answer kTensorRace = {{"race-tensor"}, {"tcgen05.ld", "tcgen05.mma", "tcgen05.cp"}, {}, {}};
 inline const Answer kTensorFence = {{"tensor-fence", "relaxed-wait"}, {"tcgen05.ld", "tcgen05.mma"}, {}, {}};
+// The sums that another CTA sends, and those that go to different CTAs than the bytes that count for them.
+inline const Answer kSent = {{"race-*", "proxy-*"}, {"st.async"}, {}, {"was never written"}};
+inline const Answer kOtherCta = {{}, {}, {}, {"st.async"}};
+inline Answer barrier_of(const char* ring) { return {{"mbarrier-*", "deadlock"}, {}, {ring}, {"mbarrier"}}; }
 
 // These are the parts of the list, by what the kernel has.
 std::vector<Planted> planted_in_cta(const Bench& bench);

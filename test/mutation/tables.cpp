@@ -115,7 +115,6 @@ const Table& synchronisation() {
       {begins("wgmma.wait_group"), {deletion(), offset("a group more under way", 0, 1)}},
       {is_tma, {not_to("not to rank 0", 0), not_to("not to rank 1", 1), own_barrier(2)}},
       {begins("mapa"), {flip("another rank", 2, 1)}},
-      {begins("st.shared::cluster"), {deletion(), offset("16 bytes on", 0, 16)}},
       {begins("st.async"), {deletion(), offset("16 bytes on", 0, 16), offset("next barrier", 2, 8)}},
       {begins("ld.shared::cta"), {offset("16 bytes on", 1, 16)}},
       {is_synchronisation, {deletion()}},

@@ -60,7 +60,6 @@ __global__ void ld_acquire_gpu_global_u32(uint32_t* count, uint32_t* words, uint
 
 // These run in clusters of two.
 __global__ void cluster_ctarank(uint32_t* out);
-__global__ void st_shared_cluster_v4_b32(uint32_t* out);
 __global__ void st_async_v4_b32(uint32_t bytes, uint32_t* out);
 __global__ void mbarrier_arrive_relaxed_cluster(int32_t arrivals, uint32_t waiter, uint32_t* out);
 __global__ void cp_async_bulk_tensor_3d_pair(const __grid_constant__ CUtensorMap map, int32_t c0, int32_t c1,

@@ -17,18 +17,10 @@ TEST_CASE("cluster_ctarank numbers the CTAs of a cluster", "[ptx]") {
   CHECK(out.host() == std::vector<uint32_t>{0, 1, 0, 1});
 }
 
-TEST_CASE("st_shared_cluster_v4_b32 stores in the CTA that mapa names, and ld_shared_v4_b32 finds it",
-          "[ptx]") {
-  DeviceArray<uint32_t> out(2 * 128);
-  require_end(run_blocks(st_shared_cluster_v4_b32, 2, 32, out.data()));
-  const auto words = out.host();
-  for (uint32_t i = 0; i < words.size(); ++i) {
-    INFO("word " << i);
-    CHECK(words[i] == (i < 128 ? 1000 : 0) + i % 128);
-  }
-}
-
-TEST_CASE("st_async_v4_b32 sends 16 bytes a lane to the other CTA, and they count on its barrier", "[ptx]") {
+TEST_CASE(
+    "st_async_v4_b32 sends 16 bytes a lane to the CTA that mapa names, they count on its barrier, and "
+    "ld_shared_v4_b32 finds them",
+    "[ptx]") {
   const uint32_t bytes = GENERATE(512u, 528u);
   DeviceArray<uint32_t> out(2 * 128);
   const Outcome outcome = run_blocks(st_async_v4_b32, 2, 32, bytes, out.data());

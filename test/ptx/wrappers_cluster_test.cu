@@ -74,21 +74,6 @@ extern "C" __global__ void __cluster_dims__(2) cluster_ctarank(uint32_t* out) {
   if (ptx::elect_sync()) out[blockIdx.x] = ptx::cluster_ctarank();
 }
 
-// out[128 * block + 4 * lane + i] = 1000 * (rank of the other CTA) + 4 * lane + i: what that CTA stored here
-// through the address mapa gave it, loaded after a barrier of the cluster.
-extern "C" __global__ void __cluster_dims__(2) st_shared_cluster_v4_b32(uint32_t* out) {
-  __shared__ alignas(16) uint32_t words[128];
-  const uint32_t rank = ptx::cluster_ctarank(), own = ptx::smem_u32(&words[4 * threadIdx.x]);
-  uint32_t values[4];
-  for (uint32_t i = 0; i < 4; ++i) values[i] = 1000 * rank + 4 * threadIdx.x + i;
-  ptx::cluster_arrive_relaxed();  // the other CTA runs
-  ptx::cluster_wait_acquire();
-  ptx::st_shared_cluster_v4_b32(ptx::mapa(own, rank ^ 1), values);
-  cluster_sync();
-  ptx::ld_shared_v4_b32(values, own);
-  for (uint32_t i = 0; i < 4; ++i) out[128 * blockIdx.x + 4 * threadIdx.x + i] = values[i];
-}
-
 // out[128 * block + 4 * lane + i] = 1000 * (rank of the other CTA) + 4 * lane + i: what that CTA sent here,
 // whose bytes ended the phase of a barrier here that waits for `bytes`.
 extern "C" __global__ void __cluster_dims__(2) st_async_v4_b32(uint32_t bytes, uint32_t* out) {

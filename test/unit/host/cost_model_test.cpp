@@ -236,6 +236,32 @@ TEST_CASE("each step of a general epilogue adds what its instructions and loads 
   });
 }
 
+// split_k_test.cpp counts the same bytes in the simulator.
+TEST_CASE("an exchange of split-K is priced by the bytes of the CTA that receives most",
+          "[host][cost_model]") {
+  const struct {
+    const char* instance;
+    int32_t m, n;
+    double bytes;
+  } table[] = {{"m128n64k256s4_fp16", 1, 64, 384},     {"m128n64k256s4_fp16", 16, 64, 6144},
+               {"m128n64k256s4_fp16", 128, 64, 49152}, {"m128n64k256s4_fp16", 128, 8, 24576},
+               {"m128n64k256s2_fp16", 16, 64, 4096},   {"m128n64k256s2_fp16", 100, 64, 25600},
+               {"m256n128k256s2_fp16", 1, 128, 512},   {"m256n128k256s2_fp16", 200, 128, 65536},
+               {"m64n128k256s4_fp16", 1, 128, 12288},  {"m64n128k256s4_fp16", 16, 128, 49152},
+               {"m64n128k256s4_fp16", 64, 128, 49152}, {"m64n128k256s4_fp16", 64, 48, 18432}};
+  for (const auto& row : table) {
+    INFO(row.instance << ", m " << row.m << ", n " << row.n);
+    for (const Instance& instance : instances(Arch::kSm100)) {
+      if (std::string(row.instance) != instance.name) continue;
+      Cost cost;
+      REQUIRE(cost_of(instance, {row.m, row.n, 7168}, kB200, &cost));
+      const CostConstants& t = kB200Costs;
+      const double cycles = t.cluster_barrier + t.exchange + t.exchange_per_kb * row.bytes / 1024;
+      CHECK(cost.exchange_us == Approx(cycles / t.clock));
+    }
+  }
+}
+
 TEST_CASE("a conversion costs its instructions, and the more the narrower the type", "[host][cost_model]") {
   CostConstants free_stores = kB200Costs, slow_parts = kB200Costs;
   free_stores.store = free_stores.store_part = 0;
