@@ -211,7 +211,7 @@ PrecedingBuffers buffers_of(const dualgemm_args_t& args, const dualgemm_test::Pr
   add_own(args.bias2, set.n * bias);
   if (args.c_add != nullptr) add(args.c_add, elements * 2, true);  // all, or a part
   add_own(args.c_global_scale_dev, sizeof(float));
-  if (args.amax_out != nullptr) add(args.amax_out, sizeof(float), true);  // a launch reads it, too
+  if (args.amax_out != nullptr) add(args.amax_out, sizeof(float), true);          // a launch reads it, too
   if (args.workspace != nullptr) add(args.workspace, args.workspace_size, true);  // of a launch before
   if (args.sfc != nullptr) add(args.sfc, ref::sf_bytes(first.m, set.n), false);
   if (args.d1 != nullptr) add(args.d1, elements * 2, false);  // all, or a part
@@ -246,8 +246,7 @@ Shape smoke_shape(const NamedInstance& instance) {
   // With stream-K three teams of three CTAs share five tiles, of as few k-tiles as are worth it. Two teams
   // have two tiles, and their second members parts of both. The members of the third one come to the end of
   // their parts of one tile at the same time.
-  if (info.stream_k != 0)
-    return {info.tile_m - 40, 4 * info.tile_n + 16 + eight % 16, 9 * info.tile_k - 144};
+  if (info.stream_k != 0) return {info.tile_m - 40, 4 * info.tile_n + 16 + eight % 16, 9 * info.tile_k - 144};
   if (info.split_k > 1)
     return {info.tile_m - std::min(8, info.tile_m / 4), info.tile_n - eight,
             info.split_k * (2 * depth + more) * info.tile_k - 144};

@@ -165,17 +165,17 @@ void add_to_coordinate(Function& function, size_t at, size_t index, size_t which
 
 std::vector<uint32_t> writes(const Statement& statement) {
   // Opcodes whose first operand is not a result, by their beginnings.
-  static constexpr std::string_view kNoResult[] = {
-      // memory
-      "st", "stmatrix", "cp", "prefetch",
-      // order
-      "bar", "barrier.cta.sync", "barrier.cta.arrive", "fence", "mbarrier.init", "mbarrier.arrive",
-      "griddepcontrol",
-      // control flow
-      "bra", "ret",
-      // tensor core
-      "tcgen05.mma", "tcgen05.cp", "tcgen05.commit", "tcgen05.st", "tcgen05.dealloc", "tcgen05.alloc",
-      "tcgen05.wait::ld"};
+  static constexpr std::string_view kNoResult[] = {// memory
+                                                   "st", "stmatrix", "cp", "prefetch",
+                                                   // order
+                                                   "bar", "barrier.cta.sync", "barrier.cta.arrive", "fence",
+                                                   "mbarrier.init", "mbarrier.arrive", "griddepcontrol",
+                                                   // control flow
+                                                   "bra", "ret",
+                                                   // tensor core
+                                                   "tcgen05.mma", "tcgen05.cp", "tcgen05.commit",
+                                                   "tcgen05.st", "tcgen05.dealloc", "tcgen05.alloc",
+                                                   "tcgen05.wait::ld"};
   std::vector<uint32_t> out;
   const bool none = std::any_of(std::begin(kNoResult), std::end(kNoResult),
                                 [&](std::string_view prefix) { return is(statement, prefix); });

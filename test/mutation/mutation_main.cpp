@@ -91,8 +91,8 @@ constexpr Campaigned kCampaign[] = {
     {"sm90m16n64k256s4_one_afp16_fp16", true, Breadth::kSynchronisation},
     {"sm90m64n128k256_one_abf16_bf16", true, Breadth::kSynchronisation},
     // The pass over A, small enough for everything.
-    {"sm90m128n64k256xg_fp16", true, Breadth::kAll, Part::kPass},        // expands NVFP4, of groups
-    {"sm90m64n64k256s2x_afp16_fp16", true, Breadth::kAll, Part::kPass},  // puts 16 bits in order
+    {"sm90m128n64k256xg_fp16", true, Breadth::kAll, Part::kPass},         // expands NVFP4, of groups
+    {"sm90m64n64k256s2x_afp16_fp16", true, Breadth::kAll, Part::kPass},   // puts 16 bits in order
     {"sm90m128n128k256skx_one_fp16", false, Breadth::kAll, Part::kPass},  // sets the numbers of parts to 0
 };
 

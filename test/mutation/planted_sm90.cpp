@@ -205,8 +205,8 @@ void Sm90Plants::stream() {
   plant(76, "parts are counted without a release", count, qualified(count, "acq_rel", "acquire"), {{parts}});
   plant(76, "the last to count has not acquired", count, qualified(count, "acq_rel", "release"), {{parts}});
   plant(76, "parts are counted at CTA scope", count, qualified(count, "gpu", "cta"), {{parts}});
-  plant(76, "a CTA that finds all others there has not acquired", look,
-        qualified(look, "acquire", "relaxed"), {{parts}});
+  plant(76, "a CTA that finds all others there has not acquired", look, qualified(look, "acquire", "relaxed"),
+        {{parts}});
   plant(70, "a CTA counts itself before all of its threads have left their sums", met, erased({met}),
         {{parts}});
   plant(77, "parts are counted without an atomic", count,
@@ -224,8 +224,8 @@ void Sm90Plants::stream() {
   const size_t shared = writer(statement(look).operands[1].items.at(0).reg, "add.s64");
   plant(53, "the tiles of a team share a number of parts", shared,
         [shared](Function& f) {
-          f.body[shared] = make(f.body[shared], "mov.b64",
-                                {f.body[shared].operands[0], f.body[shared].operands[1]});
+          f.body[shared] =
+              make(f.body[shared], "mov.b64", {f.body[shared].operands[0], f.body[shared].operands[1]});
         },
         {{parts}, true});
   // Which place a part has: twice the number of its CTA, and 1 where it begins its tile.

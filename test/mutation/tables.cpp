@@ -166,12 +166,27 @@ bool begins_with_one_of(const Statement& statement, std::initializer_list<const 
 bool is_tma(const Statement& statement) { return is(statement, "cp.async.bulk.tensor"); }
 
 bool is_synchronisation(const Statement& statement) {
-  return begins_with_one_of(
-      statement, {"mbarrier", "fence", "tcgen05.wait::ld", "tcgen05.wait::st",
-                  "tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync", "tcgen05.commit",
-                  "tcgen05.alloc", "tcgen05.dealloc", "tcgen05.relinquish_alloc_permit", "bar", "barrier",
-                  "elect", "griddepcontrol", "cp.async.bulk.wait_group", "cp.async.bulk.commit_group",
-                  "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group", "ld.acquire", "atom"});
+  return begins_with_one_of(statement, {"mbarrier",
+                                        "fence",
+                                        "tcgen05.wait::ld",
+                                        "tcgen05.wait::st",
+                                        "tcgen05.fence::before_thread_sync",
+                                        "tcgen05.fence::after_thread_sync",
+                                        "tcgen05.commit",
+                                        "tcgen05.alloc",
+                                        "tcgen05.dealloc",
+                                        "tcgen05.relinquish_alloc_permit",
+                                        "bar",
+                                        "barrier",
+                                        "elect",
+                                        "griddepcontrol",
+                                        "cp.async.bulk.wait_group",
+                                        "cp.async.bulk.commit_group",
+                                        "wgmma.fence",
+                                        "wgmma.commit_group",
+                                        "wgmma.wait_group",
+                                        "ld.acquire",
+                                        "atom"});
 }
 
 bool is_global_store(const Statement& statement) {
