@@ -2,11 +2,12 @@
 
 #include "host/launch/launch.h"
 
+#include <algorithm>
+
 #include "host/common/cuda_error.h"
 #include "host/common/status.h"
 #include "host/launch/prepare_a.h"
 #include "host/launch/tensor_map.h"
-#include "host/model/tiling.h"
 
 namespace dualgemm {
 namespace {
@@ -79,7 +80,26 @@ void add_shares(const Problem& problem, const Plan& plan, int64_t ctas, Params* 
   params->part_sums = reinterpret_cast<float*>(workspace + space.sums_begin);
 }
 
+// Of CTAs with this much shared memory no two fit on an SM, since of each the system takes 1 KiB more, and a CTA
+// may have all of the SM's but that.
+int32_t smem_bytes_alone(const Instance& instance) {
+  return std::max(instance.smem_bytes, limits_of(instance.plan.arch).max_smem_bytes / 2);
+}
+
+// Returns the dynamic shared memory of a launch. CTAs go to the SMs that have room for them, as soon as they
+// have. Under PDL these may be the few that the preceding grid does not use: a grid that could have an SM for
+// each CTA would be packed there, two CTAs to an SM, and take up to twice as long.
+int32_t smem_bytes(const Instance& instance, int64_t ctas, const Machine& machine) {
+  const Plan& plan = instance.plan;
+  const int64_t sms = int64_t{plan.cluster_size()} * clusters_at_once(machine, plan.arch, plan.cluster_size());
+  return plan.ctas_per_sm > 1 && ctas <= sms ? smem_bytes_alone(instance) : instance.smem_bytes;
+}
+
 }  // namespace
+
+int32_t most_smem_bytes(const Instance& instance) {
+  return instance.plan.ctas_per_sm > 1 ? smem_bytes_alone(instance) : instance.smem_bytes;
+}
 
 dualgemm_status_t make_params(const Problem& problem, const Instance& instance, Params* params) {
   const dualgemm_args_t& args = problem.args;
@@ -110,8 +130,8 @@ dualgemm_status_t make_params(const Problem& problem, const Instance& instance, 
   return DUALGEMM_STATUS_SUCCESS;
 }
 
-void make_launch_config(const Problem& problem, const Instance& instance, int64_t ctas, cudaStream_t stream,
-                        LaunchConfig* launch) {
+void make_launch_config(const Problem& problem, const Instance& instance, int64_t ctas,
+                        const Machine& machine, cudaStream_t stream, LaunchConfig* launch) {
   unsigned count = 0;
   if (const int32_t cluster = instance.plan.cluster_size(); cluster > 1) {
     cudaLaunchAttribute& attribute = launch->attributes[count++] = {};
@@ -126,7 +146,7 @@ void make_launch_config(const Problem& problem, const Instance& instance, int64_
   launch->config = {};
   launch->config.gridDim = dim3(static_cast<unsigned>(ctas));
   launch->config.blockDim = dim3(static_cast<unsigned>(instance.plan.threads));
-  launch->config.dynamicSmemBytes = static_cast<size_t>(instance.smem_bytes);
+  launch->config.dynamicSmemBytes = static_cast<size_t>(smem_bytes(instance, ctas, machine));
   launch->config.stream = stream;
   launch->config.attrs = launch->attributes;
   launch->config.numAttrs = count;
@@ -141,7 +161,7 @@ dualgemm_status_t launch_instance(const Problem& problem, const Instance& instan
   const int64_t ctas = grid_size(problem, instance.plan, machine);
   add_shares(problem, instance.plan, ctas, &params);
   LaunchConfig launch;
-  make_launch_config(problem, instance, ctas, stream, &launch);
+  make_launch_config(problem, instance, ctas, machine, stream, &launch);
   void* arguments[] = {&params};
   const cudaError_t error =
       cudaLaunchKernelExC(&launch.config, reinterpret_cast<const void*>(instance.kernel), arguments);

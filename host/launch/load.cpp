@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "host/common/device.h"
+#include "host/launch/launch.h"
 #include "host/launch/prepare_a.h"
 
 namespace dualgemm {
@@ -38,7 +39,7 @@ constinit std::array<Loaded, kMaxDevices> loaded_on;
 
 dualgemm_status_t load_instance(const Instance& instance) {
   if (auto status = load_prepare_a(instance.plan)) return status;
-  return load_kernel(reinterpret_cast<const void*>(instance.kernel), instance.smem_bytes);
+  return load_kernel(reinterpret_cast<const void*>(instance.kernel), most_smem_bytes(instance));
 }
 
 dualgemm_status_t load_once(const dualgemm_device_t& device, const IndexedInstance& indexed) {

@@ -389,6 +389,32 @@ TEST_CASE("weights wait for the preceding grid under PDL alone", "[host][params]
   }
 }
 
+constexpr Machine kMachine = {.sms = 132, .clusters_of_2 = 66, .clusters_of_4 = 30};
+
+// By the CUDA C++ Programming Guide an SM of 9.0 and of 10.x has 228 KiB of shared memory, of which each CTA
+// takes 1 KiB besides its own.
+TEST_CASE("a grid that has an SM for each CTA is not packed two to an SM", "[host][params]") {
+  int shared = 0;  // instances of which two CTAs fit
+  for_instances(false, [&](const Instance& i) {
+    const auto bytes_of = [&](int64_t ctas) {
+      LaunchConfig launch;
+      make_launch_config(checked(valid_args()), i, ctas, kMachine, nullptr, &launch);
+      return static_cast<int64_t>(launch.config.dynamicSmemBytes);
+    };
+    const auto fit = [](int64_t bytes) { return 228 * 1024 / (bytes + 1024); };
+    const int64_t cluster = i.plan.cluster_size(), sms = cluster == 4 ? 120 : 132 / cluster * cluster;
+    CHECK(fit(i.smem_bytes) == i.plan.ctas_per_sm);
+    shared += i.plan.ctas_per_sm == 2 ? 1 : 0;
+    for (const int64_t few : {cluster, sms}) {
+      CHECK(fit(bytes_of(few)) == 1);
+      CHECK(bytes_of(few) <= most_smem_bytes(i));
+    }
+    CHECK(bytes_of(sms + cluster) == i.smem_bytes);
+    CHECK(most_smem_bytes(i) <= 227 * 1024);
+  });
+  CHECK(shared > 0);
+}
+
 TEST_CASE("attributes of a launch", "[host][params]") {
   auto* const stream = dualgemm_test::address<CUstream_st>(0x1234);
   for (const bool pdl : {false, true})
@@ -396,11 +422,10 @@ TEST_CASE("attributes of a launch", "[host][params]") {
       dualgemm_args_t args = valid_args();
       args.flags = pdl ? DUALGEMM_FLAG_PDL : 0;
       LaunchConfig launch;
-      make_launch_config(checked(args), i, 24, stream, &launch);
+      make_launch_config(checked(args), i, 24, kMachine, stream, &launch);
       CHECK(launch.config.gridDim.x == 24);
       CHECK(launch.config.gridDim.y * launch.config.gridDim.z == 1);
       CHECK(launch.config.blockDim.x == static_cast<unsigned>(i.plan.threads));
-      CHECK(launch.config.dynamicSmemBytes == static_cast<size_t>(i.smem_bytes));
       CHECK(launch.config.stream == stream);
       unsigned cluster = 1;
       bool early = false;
