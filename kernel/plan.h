@@ -196,9 +196,9 @@ constexpr OperandPlan operand_plan(const TilePlan& tile, const MmaPlan& mma, int
   OperandPlan x{};
   x.stages = stages;
   x.a_box_rows = tile.m / mma.cta_group;
-  // The B of a 2-SM mma is split by rows between the two CTAs. With one mma for both products the first half
-  // is B1 and the second B2, so each CTA brings one of them whole; with two, each brings its half of the rows
-  // of both.
+  // Each CTA of a pair brings half of the rows of a 2-SM mma's operand B. If one mma computes both products,
+  // the first half is B1 and the second B2, so each CTA brings one of the two whole. If each product has an
+  // mma of its own, each CTA brings half of the rows of B1 and half of those of B2.
   const bool one_b_per_cta = mma.cta_group == 2 && mma.products == 2 && mma.per_step == 1;
   x.b_boxes = one_b_per_cta ? 1 : mma.products;
   x.b_box_rows = one_b_per_cta ? tile.n : tile.n / mma.cta_group;

@@ -23,8 +23,8 @@ DUALGEMM_DEVICE uint8_t* hold_address(uint8_t* shared) {
 }
 
 // In the shared::cluster window the rank of a CTA stands in the bits from 24 up, so clearing bit 24 of a
-// CTA's own address names the same place in the even CTA of its pair. Not documented; every pair kernel known
-// to run does it.
+// CTA's own address names the same place in the even CTA of its pair. This is not documented; every kernel
+// for pairs of CTAs that is known to run relies on it.
 DUALGEMM_DEVICE uint32_t even_cta_address(uint32_t smem_address) { return smem_address & 0xFEFFFFFF; }
 
 // %cluster_ctarank;      10 (special registers)

@@ -63,7 +63,7 @@ DUALGEMM_DEVICE uint32_t ld_acquire_gpu_global_u32_if(const void* address, bool 
 
 // @predicate atom.acq_rel.gpu.global.add.u32 old, [address], value;      9.7.13.5
 // What came before it, of this thread or of threads that it has met, comes before what follows a later atomic
-// or acquiring load of the same address. Without the predicate `old` is 0, and nothing is added.
+// or acquiring load of the same address. If `predicate` is false, nothing is added, and `old` is 0.
 DUALGEMM_DEVICE uint32_t atom_acq_rel_gpu_global_add_u32_if(void* address, uint32_t value, bool predicate) {
   uint32_t old;
   asm volatile(

@@ -23,7 +23,8 @@ DUALGEMM_DEVICE bool elect_sync() {
 }
 
 // barrier.cta.sync.aligned id, threads;      9.7.13.1
-// Meets `threads` threads of the CTA, in whole warps, at barrier `id`; 0 is __syncthreads'.
+// Waits until `threads` threads of the CTA, in whole warps, have come to barrier `id`. Barrier 0 is the one
+// that __syncthreads uses.
 DUALGEMM_DEVICE void barrier_sync(uint32_t id, uint32_t threads) {
   asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }

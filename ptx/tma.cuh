@@ -65,7 +65,7 @@ DUALGEMM_DEVICE void cp_async_bulk_tensor_4d(void* dst, const CUtensorMap* map, 
 
 // cp.async.bulk.tensor.3d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 //     .L2::cache_hint [dst], [map, {c0, c1, c2}], [mbar], policy;      9.7.9.25.5.2
-// For a CTA of a pair: `dst` is its own, the mbarrier may be that of either CTA.
+// For a CTA of a pair: `dst` lies in its own shared memory, the mbarrier in that of either CTA of the pair.
 DUALGEMM_DEVICE void cp_async_bulk_tensor_3d_pair(void* dst, const CUtensorMap* map, Coordinates3 at,
                                                   uint32_t mbar_address, uint64_t policy) {
   asm volatile(

@@ -1,7 +1,8 @@
 // wgmma.cuh -- the matrix multiply of a warpgroup, and what orders it (PTX ISA 9.0, 9.7.15). All instructions
 // are .sync.aligned: the four warps of a warpgroup execute them together, the first of which has a number
-// that is a multiple of four. A wgmma is asynchronous: from its issue until a wait for its group it owns the
-// registers of its operands, and reads shared memory through the async proxy.
+// that is a multiple of four. A wgmma is asynchronous: from its issue until a wait for its group no other
+// kind of instruction may read or write the registers of its operands. It reads shared memory through the
+// async proxy.
 #pragma once
 
 #include "ptx/common.cuh"

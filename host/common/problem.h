@@ -1,6 +1,6 @@
 // problem.h -- a launch as the rules, the choice of an instance and the launch itself see it: the caller's
-// numbers, and each tensor described once. host/launch/arguments.cpp makes it. These are plain values:
-// nothing here looks at what a pointer points at.
+// numbers, and each tensor described once. host/launch/arguments.cpp makes it. These are plain values: no
+// function here reads memory behind a pointer of the caller.
 #pragma once
 
 #include <bit>
@@ -30,9 +30,9 @@ struct Tensor {
   bool given() const { return base != nullptr; }
   bool has_pitch() const { return pitch_name != nullptr; }
   int64_t bytes(int64_t elements) const { return elements * bits / 8; }
-  // Counts the elements from the first one of a problem to the last.
+  // Counts the elements from the first element of a problem to its last.
   int64_t elements() const { return (rows - 1) * pitch + row_elements; }
-  // Counts the bytes from the first one of the first problem to the last of the last.
+  // Counts the bytes from the first byte of the first problem to the last byte of the last problem.
   int64_t all_bytes() const { return bytes((problems - 1) * stride + elements()); }
   uintptr_t last_byte() const {
     return reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(all_bytes()) - 1;

@@ -18,15 +18,16 @@ int64_t common_pitch(const Region& r) {
   return std::gcd(r.problems > 1 ? r.stride : 0, r.rows > 1 ? r.pitch : 0);
 }
 
-// Rows of x and y start at fixed remainders modulo `pitch`: y's r bytes behind x's. A row of y touches one of
-// x only if it starts left of its end, or reaches past the pitch into the next.
+// Modulo `pitch` all rows of x start at one address, and all rows of y start r bytes behind it. A row of y
+// touches a row of x only if it starts before the end of that row (r < x.row_bytes), or reaches past the
+// pitch into the next row of x.
 bool windows_meet(const Region& x, const Region& y, int64_t pitch, int64_t distance) {
   if (pitch == 0) return true;
   const int64_t r = ((distance % pitch) + pitch) % pitch;
   return r < x.row_bytes || r + y.row_bytes > pitch;
 }
 
-// Says whether one problem of each overlap, y's `distance` bytes behind x's.
+// Returns whether one problem of x and one of y overlap, if that of y lies `distance` bytes behind that of x.
 bool problems_overlap(const Region& x, const Region& y, int64_t distance) {
   if (!ranges_meet(span_of_problem(x), span_of_problem(y), distance)) return false;
   const int64_t pitch = std::gcd(x.rows > 1 ? x.pitch : 0, y.rows > 1 ? y.pitch : 0);

@@ -1,5 +1,5 @@
-// tensor_rules.h -- the rules about one tensor of a launch or of a conversion, and about two: pitch, stride,
-// alignment, the bytes that it takes. Texts start with the argument and its value.
+// tensor_rules.h -- the rules about each tensor of a launch or of a conversion (pitch, stride, alignment, the
+// bytes that it takes), and about two tensors (overlap). Texts start with the argument and its value.
 #pragma once
 
 #include <initializer_list>
@@ -30,8 +30,8 @@ dualgemm_status_t check_pitch(const Tensor& t, const char* columns, int log2_byt
 // Checks the step from one problem to the next.
 dualgemm_status_t check_stride(const Tensor& t);
 dualgemm_status_t check_alignment(const Tensor& t);
-// Check addresses, after the rules above: that the tensor ends within 64 bits, at *last, and that the two
-// share no byte.
+// Check addresses, after the rules above: that the tensor ends within 64 bits, with its last byte at *last;
+// and that two tensors share no byte.
 dualgemm_status_t check_end(const Tensor& t, uintptr_t* last);
 dualgemm_status_t check_overlap(const Tensor& output, const Tensor& other);
 

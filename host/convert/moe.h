@@ -28,12 +28,12 @@ struct Combination {
   int32_t tiles;  // of the kernel
 };
 
-// Return what the initialisers of the structures set.
+// Return a structure as the initialiser of its type sets it.
 dualgemm_moe_permute_args_t default_moe_permute_args();
 dualgemm_moe_gather_args_t default_moe_gather_args();
 dualgemm_moe_combine_args_t default_moe_combine_args();
 
-// Check every rule but that about the device, in the order of the manual.
+// Check all rules except the one about the device, in the order of the manual.
 dualgemm_status_t validate(const dualgemm_moe_permute_args_t* args, Permutation* permutation);
 dualgemm_status_t validate(const dualgemm_moe_gather_args_t* args, Gathering* gathering);
 dualgemm_status_t validate(const dualgemm_moe_combine_args_t* args, Combination* combination);

@@ -1,5 +1,5 @@
 // arguments.cpp -- the binary interface of dualgemm_args_t, and the one place that describes the tensors of a
-// launch: how many problems, rows and elements each has, and at which distances they lie.
+// launch: how many problems, rows and elements each tensor has, and how far apart these lie.
 
 #include "host/launch/arguments.h"
 

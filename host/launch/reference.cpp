@@ -35,7 +35,7 @@ class Activation {
   explicit Activation(const dualgemm_args_t& args)
       : args_(args), exact_((args.flags & DUALGEMM_FLAG_EXACT_ACT) != 0) {}
 
-  // Returns f(g) * h(u). In fp64 the product alone is brought back to fp32.
+  // Returns f(g) * h(u). With EXACT_ACT only the product is brought into the range of fp32.
   double operator()(double g, double u) const {
     return in_range(exact_ ? f(g) * h(u) : in_range(f(g)) * in_range(h(u)));
   }
@@ -49,11 +49,12 @@ class Activation {
     const double s = 1 / (1 + std::exp(-x));
     return flushed(s) ? 0 : s;
   }
-  // (1 + erf(x / sqrt 2)) / 2, of which a launch computes exp(-x^2 / 2) first.
+  // The normal distribution, (1 + erf(x / sqrt 2)) / 2. For x < 0 a launch multiplies exp(-x^2 / 2), which is
+  // zero where it would be subnormal.
   double normal(double x) const {
     return x < 0 && flushed(std::exp(-x * x / 2)) ? 0 : std::erfc(-x / std::numbers::sqrt2) / 2;
   }
-  // x times a sigmoid, also where that is zero and x is not finite.
+  // Returns x times a sigmoid: 0 where the sigmoid is 0, even if x is not finite.
   static double gated(double x, double sigmoid) { return sigmoid == 0 ? 0 : x * sigmoid; }
   static double bounded(double x, double bound) { return bound * std::tanh(x / bound); }
 

@@ -215,7 +215,7 @@ inline constexpr CostConstants kH100Costs{
     .pass_bytes = 2.4e6,         // H100: 512 to 4096 rows
 };
 
-// An H200 is an H100 with other memory (driver 580.159.04, 2026-11-23).
+// An H200 has the constants of an H100, except those of DRAM and L2 (driver 580.159.04, 2026-11-23).
 constexpr CostConstants h200_costs() {
   CostConstants costs = kH100Costs;
   costs.dram = 4.4e6;     // those times on an H200

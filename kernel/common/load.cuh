@@ -25,7 +25,7 @@ struct LoadWeights {
   // Each CTA of the pair brings one of B1 and B2.
   static constexpr bool kOneB = kPlan.operands.b_boxes < kPlan.mma.products;
   static constexpr uint32_t kStageBytes = kPlan.operands.b_boxes * kPlan.operands.b_box_bytes;
-  // This many bytes land in one CTA, whichever CTA brings them.
+  // So many bytes of scale factors arrive in each CTA for a scale stage, whichever CTA of a pair brings them.
   static constexpr uint32_t kScaleStageBytes = kPlan.mma.products * kPlan.scales.sfb_bytes;
   static constexpr bool kBringsA = false;
 

@@ -8,8 +8,8 @@
 namespace dualgemm {
 
 // Returns once the phase of this parity has completed. What was written or read before the arrivals that
-// completed it comes before what these threads do next. The warp is together again: lanes may see the phase
-// end apart.
+// completed it comes before what these threads do next. Lanes of a warp may see the phase end at different
+// times, so at last the warp converges again.
 DUALGEMM_DEVICE void wait(uint64_t& mbar, uint32_t phase) {
   while (!ptx::mbarrier_try_wait_parity(&mbar, phase)) {
   }

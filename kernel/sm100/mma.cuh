@@ -200,8 +200,8 @@ struct MainLoop {
                             loop[i]);
   }
 
-  // When all mma issued so far have completed, the stage is free. After the last k-tile of a scale stage the
-  // scale stage is free, too, and so is its window where scale factors are resident.
+  // The stage of k-tile i becomes free when all mma issued so far have completed. If i is the last k-tile of
+  // a scale stage, the scale stage becomes free, too, and with resident scale factors also its window.
   DUALGEMM_DEVICE void give_back(int32_t i) {
     const bool ends_scale_stage = loop.ends_scale_stage(i);
     if (ptx::elect_sync()) {

@@ -16,8 +16,8 @@ DUALGEMM_DEVICE void commit(Cta<Traits> cta, uint64_t& mbar) {
   else ptx::tcgen05_commit<Cta<Traits>::kGroup>(&mbar);
 }
 
-// Arrives on the leader's barrier. Relaxed is enough across CTAs: only reads of tensor memory have to be
-// ordered, and the tcgen05 fences before the arrival and after the wait do that.
+// Arrives on the leader's barrier. From the other CTA the arrival may be relaxed: it has to order reads of
+// tensor memory only, and these are ordered by the tcgen05 fences before the arrival and after the wait.
 template <class Traits>
 DUALGEMM_DEVICE void arrive_at_leader(Cta<Traits>, uint64_t& mbar) {
   if constexpr (Cta<Traits>::kPaired)

@@ -96,8 +96,8 @@ DUALGEMM_DEVICE uint32_t received_bytes(int k_tiles, Cta<Traits> cta, PartInC pa
 }
 
 // Sends this CTA's sums of each other slice's share of the columns to the CTA of that slice; in a pair of
-// CTAs each keeps to those of its own rank. Each slice begins with the next, so that they do not all send to
-// one.
+// CTAs each keeps to those of its own rank. Each slice sends to the next slice first, so that not all slices
+// send to one CTA at the same time.
 template <class Traits>
 DUALGEMM_DEVICE void send_sums(SharedStorage<Traits>& smem, Cta<Traits> cta, EpilogueWarp warp,
                                PartInC part) {

@@ -31,8 +31,8 @@
 // window_free[w]. For resident factors the load roles wait for scale_empty[q] before they refill the stage,
 // and the copy to tensor memory waits for that refill (scale_full[q]).
 //
-// In a pair of CTAs each has this map: the accumulators and the SFA of its own 128 rows of A, and a copy of
-// SFB1 and SFB2.
+// In a pair of CTAs the tensor memory of each CTA has this map: the accumulators and the SFA of its own 128
+// rows of A, and a copy of SFB1 and SFB2.
 #pragma once
 
 #include <cstdint>

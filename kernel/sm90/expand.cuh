@@ -9,8 +9,8 @@
 // bf16, which leaves the largest, 448, a number of the type. The product of both is a weight w times 2^-7. It
 // has at most 1 + 1 + 4 bits of significance and is a multiple of 2^-17, so that either type holds it
 // exactly; NaN stays NaN. An A in NVFP4 is expanded to fp16 like the weights, an A of 16 bits is what it is.
-// So a sum of products is that of A * B^T times a power of two, which `unscale` undoes: exactly, in fp32,
-// whatever alpha is.
+// So the sum of the products is an element of A * B^T times a power of two. A multiplication by `unscale`
+// removes this power: exactly, in fp32, whatever alpha is.
 //
 // A tensor core aligns products by the exponent fields of their operands, where a subnormal number has that
 // of the smallest normal one (test/sim/conformance/tensor_core.cu, measured): leading zeros of a subnormal

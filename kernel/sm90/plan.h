@@ -11,8 +11,9 @@
 namespace dualgemm::sm90 {
 
 // What distinguishes one instance from another. A CTA computes a tile of tile_m rows and tile_n columns of C.
-// A warpgroup takes 32 of the columns: 32 rows of B1 and the same 32 of B2 are the 64 rows of its wgmma,
-// whose columns are all tile_m rows of A. Of one product it takes 64 columns, as 64 rows of B1.
+// A warpgroup takes 32 of these columns: 32 rows of B1 and the same 32 rows of B2 are the 64 rows of its
+// wgmma, whose columns are all tile_m rows of A. In an instance of one product a warpgroup takes 64 columns,
+// from 64 rows of B1.
 struct Options {
   int32_t tile_m, tile_n;
   int32_t split_k = 1;        // CTAs of a cluster that share a tile

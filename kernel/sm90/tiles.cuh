@@ -1,6 +1,7 @@
-// tiles.cuh -- the options of the instances for compute capability 9.0, each named as its plain instance is:
-// by its tile, s for split-K, x for an A from a pass, g for groups (instance_name.h). The sources in
-// instances/ list them for an A in NVFP4; sixteen_bit.cuh derives from them those for an A of 16 bits.
+// tiles.cuh -- the options of the instances for compute capability 9.0. The names are those of the plain
+// instances: the tile, then s for split-K, x for an A from a pass, g for groups (instance_name.h). The
+// sources in instances/ list them for an A in NVFP4; sixteen_bit.cuh derives from them those for an A of 16
+// bits.
 #pragma once
 
 #include "kernel/instance_list.cuh"
