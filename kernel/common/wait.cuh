@@ -1,5 +1,5 @@
 // wait.cuh -- blocking on an mbarrier, and on all barriers of a ring before the CTA may end. A whole warp
-// waits: it wakes up sooner than a lane that left the others behind.
+// waits, because it wakes up sooner than a single lane would that left the others behind.
 #pragma once
 
 #include "kernel/common/pipeline.cuh"
@@ -16,8 +16,8 @@ DUALGEMM_DEVICE void wait(uint64_t& mbar, uint32_t phase) {
   __syncwarp();
 }
 
-// Waits, from the filling end, until every stage that was ever filled is empty again. An arrival still under
-// way when the CTA exits would land in shared memory of another CTA.
+// Waits, from the filling end, until every stage that was ever filled is empty again. An arrival that is
+// still under way when the CTA exits would land in shared memory that may belong to another CTA by then.
 template <auto kWait = wait, int kStages>
 DUALGEMM_DEVICE void drain(uint64_t (&empty)[kStages], PipelineState<kStages> state) {
   for (int i = 0; i < kStages; ++i, ++state) kWait(empty[state.index], state.phase);

@@ -9,7 +9,7 @@
 //   window_free[w]   1                      tcgen05.commit of mma           mma         window w was read
 //   sums_full        1, + the bytes         the epilogue, st.async of CTAs  epilogue    sums of others came
 //
-// The last is there with split-K (reduce.cuh). Then a CTA has one tile, and nobody arrives on acc_empty.
+// sums_full exists only with split-K (reduce.cuh). Then a CTA has one tile, and nobody arrives on acc_empty.
 //
 // Overlapping accumulator pairs have one acc_full and one acc_empty, whose phases belong to the two pairs in
 // turn. If each pair had an acc_empty of its own, the mma of a tile would wait for the tile two before it,
