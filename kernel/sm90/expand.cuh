@@ -19,9 +19,9 @@
 // most three leading zeros:
 //
 //   A in fp16    a sum of 16 products that all have such weights may keep three places fewer
-//   A in NVFP4 nothing is lost: products are multiples of 2^-34, and where one operand is subnormal, with the
-//   field of 2^-14, the other is at most 21, with the field of 2^4. If such a product has the largest
-//   exponent of a sum, places down to 2^(-14 + 4 - 25) are kept.
+//   A in NVFP4   nothing is lost: products are multiples of 2^-34, and where one operand is subnormal, with
+//                the field of 2^-14, the other is at most 21, with the field of 2^4. If such a product has
+//                the largest exponent of a sum, places down to 2^(-14 + 4 - 25) are kept.
 //
 // A second multiplication of each element would make all weights normal beside an A in fp16, too. It takes
 // time (bench/HOPPER.md, "What small weights cost").

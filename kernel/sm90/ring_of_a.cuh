@@ -4,8 +4,9 @@
 //
 //   enter             the next stage of the operands is there
 //   descriptor        waits for a panel of A, and returns its descriptor
-//   release_before the group of wgmma before that of this panel has completed: frees the stage or panel that
-//   it was the last to read release_last does so after all groups
+//   release_before    frees what the group of wgmma before that of this panel was the last to read; that
+//                     group has completed
+//   release_last      does so for the last group, after all groups
 //
 // A stage of operands is freed only after a wait for a barrier at which the lanes converged after all of them
 // had loaded what they need of the stage.

@@ -1,5 +1,5 @@
 // shared_storage.cuh -- the shared memory of one CTA. Its size is the dynamic shared memory of a launch. The
-// barriers of the ring that TMA fills are described in common/rings.cuh; Each warp that multiplies arrives on
+// barriers of the ring that TMA fills are described in common/rings.cuh. Each warp that multiplies arrives on
 // `empty` when it has loaded to registers what it needs of a stage and its wgmma have read the A in it. There
 // are two more sets of barriers, `ready` and the two of panels, and a kernel has at most one of these sets:
 //
