@@ -49,8 +49,8 @@ bool overlap(const Region& x, const Region& y) {
   if (x.problems > 1 && y.problems > 1 && x.stride != y.stride) return true;
   if (x.problems == 1 && y.problems == 1) return problems_overlap(x, y, distance);
 
-  // Problem j of y lies `distance` + (j - i) * stride behind problem i of x. Few of these differences bring
-  // the two near each other.
+  // Problem j of y lies `distance` + (j - i) * stride behind problem i of x. Only a few values of j - i bring
+  // the two problems near each other.
   const int64_t stride = x.problems > 1 ? x.stride : y.stride;
   int64_t first = floor_div(-span_of_problem(y) - distance, stride) + 1;
   if (first < 1 - x.problems) first = 1 - x.problems;

@@ -1,5 +1,5 @@
-// rows.h -- which rows of a matrix each problem of a batch, or each group, has in use: on the host, for what
-// computes there. kernel/common/groups.cuh does the same on the device.
+// rows.h -- which rows of a matrix each problem of a batch, or each group, has in use, for functions that
+// compute on the host. kernel/common/groups.cuh does the same on the device.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// moe.h -- what stands around the launches of a layer of experts (MoE), as its rules, launches and twins on
-// the host see it: the rows of the experts from the router's choices, an A of 16 bits in the order of these
-// rows, and the sum of a token's rows.
+// moe.h -- the calls around the launches of a layer of experts (MoE), as their rules, launches and twins on
+// the host see them. They make the rows of the experts out of the router's choices, put an A of 16 bits in
+// the order of these rows, and sum the rows of a token.
 #pragma once
 
 #include "host/common/problem.h"
@@ -10,7 +10,7 @@ namespace dualgemm {
 struct Permutation {
   dualgemm_moe_permute_args_t args;
   bool empty;     // nothing to do: no rule about tensors was looked at
-  int32_t count;  // of choices, which is that of rows
+  int32_t count;  // of choices, which is also the number of rows
 };
 
 struct Gathering {

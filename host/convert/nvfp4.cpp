@@ -74,8 +74,8 @@ uint8_t quantize_block(const float* x, float global_scale, uint8_t* packed) {
 }
 
 float global_scale_of(float largest) {
-  // A tiny maximum would ask for more than a float can hold, or than it can hold times 1 / factor. The
-  // largest scale for which it can loses range, not correctness.
+  // For a tiny maximum the scale, or the scale times 1 / factor, would be larger than the largest float. The
+  // largest scale for which neither is loses range, but stays correct.
   constexpr float kMax = std::numeric_limits<float>::max(), kLargest = kMax * kSmallestUe4m3;
   return largest > 0 ? std::min(kUe4m3Max * kE2m1Max / std::min(largest, kMax), kLargest) : 1;
 }

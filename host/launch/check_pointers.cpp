@@ -76,7 +76,7 @@ dualgemm_status_t check_tensor(GetAttributes get, const Tensor& t, int32_t ordin
   if (auto status = look_up(get, t, address, &memory)) return status;
   if (auto status = check_seen(t, memory, ordinal)) return status;
   const auto bytes = static_cast<uint64_t>(t.all_bytes());
-  if (memory.size == 0 || bytes == 0) return kOk;  // nothing is known of an end, or nothing is used
+  if (memory.size == 0 || bytes == 0) return kOk;  // the end is not known, or no byte is used
   const uint64_t left = memory.start + memory.size - address;
   if (bytes > left)
     return fail(DUALGEMM_STATUS_INVALID_VALUE,
