@@ -157,8 +157,7 @@ struct Situ {
   DUALGEMM_HOST_DEVICE float up(float u) const { return of_up(u); }
 };
 
-// ---- with one product
-// ---------------------------------------------------------------------------------------
+// ---- with one product ----------------------------------------------------------------------------------
 
 template <class Math>
 struct Silu : NoParameters {
@@ -190,7 +189,7 @@ DUALGEMM_HOST_DEVICE void visit_linear_activation(LinearActivation kind, const G
   }
 }
 
-// ---- with two ---------------------------------------------------------------------------------------------
+// ---- with two products ---------------------------------------------------------------------------------
 
 // Calls visitor(activation) with the activation of this kind.
 template <class Math, class Visitor>
