@@ -44,7 +44,8 @@ struct Grid {
   uint64_t patience = kDefaultPatience;      // likewise
   bool trapped = false;  // with go_on, a thread has executed a trap, which ends the grid when nobody can move
   // Tells the observer of a fault, which has its place, and returns true when the program goes on behind it,
-  // and the grid, too, unless it was a deadlock. Nothing helps against what the simulator does not know.
+  // and the grid, too, unless it was a deadlock. After something that the simulator does not know, neither
+  // goes on.
   bool outlives(const Fault& fault) const;
   uint64_t next_op = 1;
   uint64_t changed_at = 0;   // warp instruction count at the last change another thread could see
