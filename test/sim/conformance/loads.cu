@@ -13,8 +13,8 @@ namespace {
 
 constexpr uint8_t kUntouched = 0xA5;
 
-// Copies all it sees to global memory. Bytes of a stage after the last tile would go to the entry after that
-// tile.
+// Copies all it sees to global memory. Tiles beyond `capacity`, which should not come, all go to the last
+// entry.
 template <class Traits>
 struct Dump {
   int4* tiles;          // [capacity + 1]: m, n, problem
