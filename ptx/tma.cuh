@@ -103,7 +103,8 @@ DUALGEMM_DEVICE void cp_async_bulk_tensor_4d_pair_multicast(void* dst, const CUt
 }
 
 // cp.async.bulk.prefetch.tensor.3d.L2.global.tile [map, {c0, c1, c2}];      9.7.9.25.5.4
-// Brings the box into L2. Nothing waits for it; L2 is where all writers meet, so it is never too early.
+// Brings the box into L2. Nothing waits for it. It is never too early, because all writes become visible in
+// L2.
 DUALGEMM_DEVICE void cp_async_bulk_prefetch_tensor_3d(const CUtensorMap* map, Coordinates3 at) {
   asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.tile [%0, {%1, %2, %3}];" ::"l"(map), "r"(at.c0),
                "r"(at.c1), "r"(at.c2)

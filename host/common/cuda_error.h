@@ -24,7 +24,7 @@ dualgemm_status_t fail_launch(cudaError_t error, const char* launched, cudaStrea
 dualgemm_status_t fail_driver_too_old(int driver_version);
 
 // The runtime remembers the last error of a thread. This scope keeps the errors of our own calls from staying
-// behind; an error that was already pending belongs to the caller and is left alone.
+// behind; an error that was already pending belongs to the caller, and stays.
 class CudaErrorScope {
  public:
   CudaErrorScope();

@@ -122,8 +122,8 @@ class GeneralArithmetic {
                                  g[i] = activation.gate(g[i]) * activation.up(u[i]);
                              });
   }
-  // The code of the exact functions is long and is there once: it works on element 0, and each round of the
-  // loop moves the other elements down by one.
+  // The code of the exact functions is long, so the kernel has it only once: it works on element 0, and each
+  // round of the loop moves the other elements down by one.
   template <int kWidth>
   DUALGEMM_DEVICE void activate_exactly(float* g, float* u) const {
 #pragma unroll 1

@@ -23,8 +23,8 @@
 //                the field of 2^-14, the other is at most 21, with the field of 2^4. If such a product has
 //                the largest exponent of a sum, places down to 2^(-14 + 4 - 25) are kept.
 //
-// A second multiplication of each element would make all weights normal beside an A in fp16, too. It takes
-// time (bench/HOPPER.md, "What small weights cost").
+// A second multiplication of each element would make all weights normal with an A in fp16, too. It takes time
+// (bench/HOPPER.md, "What small weights cost").
 //
 // The order of K is arbitrary, as long as A has the order of B1 and B2. It is chosen so that a lane that
 // loads 16 bytes, 32 neighbours of a row, has its own part of the fragments of eight wgmma. The places of a

@@ -1,5 +1,5 @@
 // launch.h -- the interface between the CUDA runtime shim and the machine: load PTX, find a kernel, run a
-// grid. Of what lies below this header, shim/ includes only the observer, the policy and tensor maps.
+// grid. Of the headers below this one, shim/ includes only the observer, the policy and tensor maps.
 #pragma once
 
 #include <cstdint>

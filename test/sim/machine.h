@@ -10,8 +10,8 @@
 
 namespace sim {
 
-// A target is what PTX or machine code was compiled for: sm_100, sm_100f (its family) or sm_100a (this
-// architecture alone).
+// A target is what PTX or machine code was compiled for: sm_100, sm_100f (its family) or sm_100a (only this
+// architecture).
 struct Target {
   uint32_t arch = 0;   // 10 * major + minor
   char suffix = '\0';  // 'a', 'f' or none

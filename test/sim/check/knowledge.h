@@ -24,8 +24,8 @@ struct TensormapFences {
 
 // The parts of a clock that proxy fences have followed.
 struct ProxyFences {
-  // What the async proxy sees: in global memory, in all shared memory, in that of one CTA alone (fences of
-  // shared::cta by its threads; sorted by CTA).
+  // What the async proxy sees: in global memory, in all shared memory, in the shared memory of one CTA
+  // (fences of shared::cta by its threads; sorted by CTA).
   VectorClock global, shared;
   std::vector<std::pair<uint64_t, VectorClock>> shared_of_cta;
   // Fences that work in only one direction come in pairs. This is what a release has made ready for an

@@ -112,8 +112,8 @@ class Writes {
   std::vector<Touch> touches_;
 };
 
-// Reads of one line, which may have bytes in common. Their masks stand apart, too, and all bytes that any of
-// them has are known: most comparisons end there, and a line that was read byte by byte has a hundred
+// Reads of one line, which may have bytes in common. Their masks are also kept in a separate list, and so is
+// the union of all masks: most comparisons end there, and a line that was read byte by byte has a hundred
 // touches.
 class Reads {
  public:
@@ -185,7 +185,8 @@ struct Line {
 };
 
 // Bytes of global memory read by asynchronous operations, or touched by the host: `count` runs of `bytes`,
-// `stride` apart. They are kept aside, since a matrix is read by every tile and hardly ever written.
+// `stride` apart. They are kept in a separate list, since a matrix is read by every tile and hardly ever
+// written.
 struct Runs {
   uint64_t address = 0, bytes = 0, stride = 0, count = 1;
   Touch touch;  // mask unused

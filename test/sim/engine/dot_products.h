@@ -82,7 +82,7 @@ struct FloatDots {
 #if defined(__x86_64__)
 #define SIM_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")))
 
-// kTwiceE2m1 once for each 16 bytes of a vector, which are looked up apart.
+// kTwiceE2m1 once for each 16 bytes of a vector, since each 16 bytes are looked up separately.
 struct alignas(64) TableOfVector {
   int8_t codes[kDepth];
   constexpr TableOfVector() : codes() {

@@ -93,7 +93,7 @@ struct Exec {
   void report(SyncEvent& event, uint32_t lanes) const;  // fills thread, mask and inst
   // Tells the observer of a rule that the instruction breaks, once for each instruction.
   void remark(const char* rule, const std::string& text, const char* missing) const;
-  // Says whether what a prefetch is about has a value; where it has none, that is remarked on, by this rule.
+  // Returns whether an operand of a prefetch has a value. If it has none, a remark says so, by this rule.
   bool prefetches(const Value& value, const char* rule) const;
   // Returns whether all these bytes of global memory are in one allocation, or in the kernel's parameters.
   bool in_memory(uint64_t address, uint64_t bytes);

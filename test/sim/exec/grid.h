@@ -55,7 +55,7 @@ struct Grid {
   uint64_t clusters, limit;  // how many it has; how many of them the machine holds at once
   uint64_t begun = 0;        // clusters, in the order of their numbers
 
-  // Of grids that run together.
+  // For grids that run together.
   uint64_t number = 0;                 // among them, in the order of their launches
   uint64_t work = 0;                   // HostWork::id
   Reach reach;                         // set in the memory while it moves

@@ -14,7 +14,7 @@
 
 namespace sim {
 
-// The states of a byte. kWritten alone has a value.
+// The states of a byte. Only in the state kWritten it has a value.
 constexpr uint8_t kUnwritten = 0, kInFlight = 1, kWritten = 0xFF;
 
 // Most runs are as long as an access of one thread. Calls `use` with the length, then known to the compiler.

@@ -1,7 +1,7 @@
 // driver.cpp -- the driver API that CUDA programs reach around the runtime for: tensor maps above all, and
 // what cudaGetDriverEntryPoint or cuGetProcAddress hand out. A device has one context, its primary one, and
-// one of them is always current. Calls that are not in this file do not link, or are reported by name as not
-// found.
+// the context of one device is always current. Calls that are not in this file do not link, or are reported
+// by name as not found.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 

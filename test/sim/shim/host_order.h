@@ -1,5 +1,5 @@
 // host_order.h -- the numbers of host work and what each piece comes after. Work runs in the call that
-// enqueues it, but for launches that a schedule holds (held.h), so nothing here decides when work runs; this
+// enqueues it, except launches that a schedule holds (held.h), so nothing here decides when work runs; this
 // file says what CUDA promises about its order, which is less: a stream is in order, events join streams, the
 // legacy default stream joins those of its device, a copy between two devices in it joins everything of
 // both, and a synchronising call puts everything that the host enqueues later after what it waited for.
