@@ -1,6 +1,7 @@
 // architecture.h -- the GPU architectures that instances are compiled for: the limits that a kernel has to
-// keep on each, and all else in which they differ for code that they share. That code reads it here and names
-// no architecture (test/tree/architectures.py). This is plain C++: kernels, host/ and tests read it.
+// keep on each, and all other differences between architectures that shared code depends on. Shared code
+// reads them here and names no architecture (test/tree/architectures.py). This is plain C++: kernels, host/
+// and tests read it.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +20,11 @@ struct Architecture {
   int32_t max_smem_bytes;  // shared memory that a CTA can opt in to
   int32_t tmem_columns;    // tensor memory of an SM: 128 lanes x this many columns x 32 bits
   int32_t store_bytes;     // that one lane can store at once
-  // The SMs of its largest chip, and of each part of that chip. A cluster of more than two CTAs stays within
-  // one part.
+  // The SMs of the largest chip, and those of each part of that chip. A cluster of more than two CTAs stays
+  // within one part.
   int32_t sms;
   int32_t parts[8];
-  // How its kernels work.
+  // How kernels for this architecture work.
   const char* name_prefix;   // of the names of its instances
   bool multiplies_16_bits;   // so that A may be bf16 or fp16; else NVFP4 is multiplied with nothing else
   bool warps_read_operands;  // from shared memory, through the generic proxy; else only mma read them
@@ -33,14 +34,15 @@ struct Architecture {
 };
 
 // The entries are in the order of Arch. The limits are from the CUDA C++ Programming Guide, "Technical
-// Specifications per Compute Capability". By the nvcc manual, "GPU Feature List", sm_90a runs on 9.0 alone,
+// Specifications per Compute Capability". By the nvcc manual, "GPU Feature List", sm_90a runs only on 9.0,
 // and the family target sm_100f on every 10.x. The widths of stores are from PTX ISA 9.0, 9.7.9.11 (st). The
 // parts of an H200 are its GPCs, one of which gives half of its SMs to clusters of more than two CTAs. As
 // measured, 30 clusters of four and 15 of eight run at once with one CTA to an SM, and 62 and 30 with two.
-// The GPC sizes that are published of a B200 have room for 34 clusters of four. The parts here have room for
-// 32, to be safe. Of the rows of a band, 1024 of 16 bits with K = 7168 take 14 MiB of the 50 MB of L2 of an
-// H100; 4096 in NVFP4 with K = 16384 take 36 MiB of 126 of a B200, factors included. That tiles agree is
-// tested (dual_gemm_test.cpp), but no document says it of any tensor core, and no B200 has run that test.
+// The GPC sizes that are published for a B200 have room for 34 clusters of four. The parts here have room for
+// 32, to be safe. A band of 1024 rows of 16 bits with K = 7168 takes 14 MiB of the 50 MB of L2 of an H100; a
+// band of 4096 rows in NVFP4 with K = 16384 takes 36 MiB of the 126 MB of a B200, factors included. A test
+// shows that tiles agree (dual_gemm_test.cpp), but no document says so for any tensor core, and no B200 has
+// run that test.
 inline constexpr Architecture kArchitectures[] = {
     {.arch = Arch::kSm90,
      .target = "sm_90a",

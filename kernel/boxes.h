@@ -1,5 +1,5 @@
 // boxes.h -- the box of each tensor map of a launch (Params): what one TMA copy brings to shared memory. The
-// host encodes the maps with them. Plain C++, like the plan that they follow from.
+// host encodes the maps with these boxes. This is plain C++, like the plan that they follow from.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct Boxes {
   Box a, b, sfa, sfb, prepared_a;
 };
 
-// An A of 16 bits that the kernel puts in order comes by panels. One that a pass has prepared does so where
-// it has a ring of its own, and else comes a k-tile at a time.
+// An A of 16 bits that the kernel puts in order comes by panels. An A that a pass has prepared comes by
+// panels where it has a ring of its own, and else a k-tile at a time.
 constexpr Boxes boxes_of(const Plan& plan) {
   const auto box = [](int32_t inner, int32_t rows, int32_t of_third = 1) {
     return Box{

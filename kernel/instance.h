@@ -1,5 +1,5 @@
-// instance.h -- a compiled kernel as host/ sees it, and the table of all there are. Every translation unit of
-// instances has a list of its own; the table names the lists (instances.def). All of it is
+// instance.h -- a compiled kernel as host/ sees it, and the table of all compiled kernels. Every translation
+// unit of instances has a list of its own; the table names the lists (instances.def). All of it is
 // constant-initialised, so that a call from a static constructor finds it complete.
 #pragma once
 
@@ -37,7 +37,7 @@ consteval InstanceList list_of(List<AllTraits...>) {
 int32_t instance_count();
 const Instance& instance(int32_t index);
 
-// Makes "for (const Instance& i : instances())" possible, and the same for those of one architecture.
+// Makes "for (const Instance& i : instances())" possible, for all instances or for those of one architecture.
 class Instances {
  public:
   class Iterator {

@@ -43,7 +43,8 @@ const Starts& starts() {
 int32_t instance_count() { return starts().count; }
 
 const Instance& instance(int32_t index) {
-  // The last list that begins at the instance or before it. An empty list begins where the next one does.
+  // The list of the instance is the last one that begins at the instance or before it. An empty list begins
+  // where the next list does.
   const auto& of_list = starts().of_list;
   const auto list = std::upper_bound(std::begin(of_list), std::end(of_list), index) - of_list - 1;
   return kLists[list]->first[index - of_list[list]];

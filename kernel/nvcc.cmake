@@ -2,8 +2,8 @@
 # 100f, whose machine code runs on every 10.x chip (B200, B300); one call per unit, so that units compile in parallel.
 # 90a is Hopper (H100, H200), with its wgmma.
 
-# nvcc is where CMake looks for it, too: CMAKE_CUDA_COMPILER, CUDACXX (paths, or names on the PATH), a toolkit's folder,
-# the PATH; at last where the Makefile installs it from wheels.
+# nvcc is looked for where CMake would look: CMAKE_CUDA_COMPILER, CUDACXX (paths, or names on the PATH), a toolkit's
+# folder, the PATH; and last of all where the Makefile installs it from wheels.
 find_program(DUALGEMM_NVCC NAMES ${CMAKE_CUDA_COMPILER} $ENV{CUDACXX} nvcc DOC "nvcc of CUDA 12.9 or newer"
              PATH_SUFFIXES bin PATHS /usr/local/cuda ${PROJECT_SOURCE_DIR}/build/cuda/nvidia/cu13
              HINTS ${CUDAToolkit_ROOT} ENV CUDAToolkit_ROOT ENV CUDA_PATH)
@@ -36,8 +36,8 @@ set(nvcc_object_flags
     -Werror all-warnings -Xptxas -warn-spills,-warn-lmem-usage,-Werror,-v
     -Xcompiler -fPIC,-Wall,-Wextra,-fvisibility=hidden,-fvisibility-inlines-hidden)
 
-# ptxas says C7510 to C7519 where it makes every wgmma of a function wait for the one before it, and why. That is no
-# warning to it, so that -Werror lets it pass.
+# ptxas says C7510 to C7519 where it makes every wgmma of a function wait for the one before it, and why. ptxas does not
+# count that as a warning, so that -Werror lets it pass.
 set(nvcc_serialised "(C751[0-9])")
 
 # nvcc_command(OUTPUT SOURCE FLAGS...): one call, made again when a file that it reads has changed. OUTPUT.log has what
@@ -47,7 +47,7 @@ function(nvcc_command output source)
   set(check)
   if("PIPELINED" IN_LIST ARGN)
     list(REMOVE_ITEM ARGN PIPELINED)
-    # The lines to blame, no object, and a failure.
+    # Prints the lines that say so, removes the object, and fails.
     set(check COMMAND sh -c "! grep \"$0\" \"$1\" || ! rm \"$2\"" ${nvcc_serialised} ${output}.log ${output})
   endif()
   cmake_path(GET output PARENT_PATH folder)
@@ -161,7 +161,7 @@ function(nvcc_ptx target)
     list(APPEND outputs ${made})
   endforeach()
   add_custom_target(${target} DEPENDS ${outputs})
-  # A source that is gone leaves nothing behind: who reads this folder reads all of it.
+  # The PTX of a source that no longer exists is removed, because readers of this folder read all of it.
   file(GLOB left ${folder}/*.ptx)
   list(REMOVE_ITEM left ${outputs})
   foreach(output IN LISTS left)

@@ -18,8 +18,8 @@ struct Matrix {
 };
 
 // The inputs of the general epilogue (epilogue/general.cuh). Pointers may be null unless a comment says
-// otherwise. Strides count elements from one problem to the next; they are 0 where all problems share what
-// they are of.
+// otherwise. Strides count elements from one problem to the next; a stride is 0 where all problems share one
+// tensor.
 struct GeneralParams {
   const float* row_scale;     // a factor for each row of A
   const float* c_row_scale;   // a factor for each row of C, after the activation
@@ -27,19 +27,19 @@ struct GeneralParams {
   Matrix d1, d2;              // gate and up as the activation takes them
   float* amax;                // raised to the largest |C| before its conversion
   const float* encode_dev;    // multiplied into `encode`
-  void* sfc;                  // factors of an NVFP4 C, blocks of 128 rows as those of SFA; not null there
+  void* sfc;                  // factors of an NVFP4 C, which needs them, in blocks of 128 rows as in SFA
   int64_t row_scale_stride, c_row_scale_stride, bias_stride, encode_stride;
   int64_t sfc_stride;  // bytes
   float encode;        // what an FP8 or NVFP4 C is multiplied with before its conversion
   float swiglu_alpha, swiglu_beta, swiglu_limit;
   float situ_gate, situ_up;  // the bounds of the two tanh of SiTU, and 1 / these
   float situ_gate_reciprocal, situ_up_reciprocal;
-  int32_t activation;         // ActivationKind, of one product LinearActivation
+  int32_t activation;         // ActivationKind, with one product LinearActivation
   int32_t exact;              // 1: the activation in fp64
   int32_t bias_type, d_type;  // CType
-  // What is added to a C of one product, at last: a matrix [problems][rows][n] in C's type, which is fp16,
-  // bf16 or fp32. It may be C itself. Pitch and stride are in elements, and rows start at multiples of 16
-  // bytes.
+  // With one product this is added to C as the last step: a matrix [problems][rows][n] in C's type, which is
+  // fp16, bf16 or fp32. It may be C itself. Pitch and stride are in elements, and rows start at multiples of
+  // 16 bytes.
   const void* c_add;
   int64_t c_add_ld, c_add_stride;
 };
@@ -58,8 +58,8 @@ struct GeneralParams {
 //
 // `prepared_a` is A as a pass before the kernel leaves it (PrepareParams), for instances of
 // Plan::prepared_a. A row has whole k-tiles of four panels each, and a panel has 64 places. These instances
-// have no maps of A and SFA. Instances for an A of 16 bits have no map of SFA. Those of one product have
-// none of B2 and SFB2. An atom is 512 bytes: the scale factors of 128 rows x 64 elements of K. atoms =
+// have no maps of A and SFA. Instances for an A of 16 bits have no map of SFA. Instances of one product have
+// no maps of B2 and SFB2. An atom is 512 bytes: the scale factors of 128 rows x 64 elements of K. atoms =
 // ceil(k / 64), row blocks = ceil(rows / 128). What lies outside a tensor arrives as zero. `problems`
 // counts the problems of a batch or the groups. Groups whose rows follow each other (group_offsets) share
 // one A, C and SFA, with problems = 1; the scale factors of a group start at a new row block there.
@@ -80,7 +80,7 @@ struct alignas(128) Params {
   int32_t static_weights;  // 1: no work that may still run writes B1, B2 or their factors
   GeneralParams general;
   // With stream-K: who has what, where CTAs leave sums of parts of tiles, kPartsOfCta for each CTA, and how
-  // many parts of each shared tile are there. The pass before the launch has set these numbers to 0.
+  // many parts of each shared tile have arrived. The pass before the launch has set these numbers to 0.
   Shares shares;
   float* part_sums;
   uint32_t* parts_there;

@@ -39,14 +39,14 @@ inline constexpr int32_t kMaxGroups = 1024;
 // (common/scheduler.cuh), so an architecture also limits the rows of a band.
 inline constexpr uint32_t kBandTiles = 16;
 
-// A CTA, or the two CTAs of a 2-SM mma, compute a tile of C from m rows of A, n rows of B1 and n of B2. With
-// split_k > 1 that many of them share the tile, all in one cluster: each takes a part of K, and they add up
-// their accumulators.
+// A CTA, or the two CTAs of a 2-SM mma, compute a tile of C from m rows of A, n rows of B1 and n rows of B2.
+// With split_k > 1 that many CTAs, or pairs of CTAs, of one cluster share the tile: each takes a part of K,
+// and they add up their accumulators.
 struct TilePlan {
   int32_t m, n;
   int32_t k;  // elements of K in a k-tile
   int32_t split_k;
-  bool grouped;           // for groups of rows that are known on the device only
+  bool grouped;           // for groups, whose rows are known only on the device
   bool stream_k = false;  // CTAs share tiles along K, in even spans (common/stream_k.cuh)
 
   bool operator==(const TilePlan&) const = default;
@@ -68,7 +68,7 @@ struct OperandPlan {
 // `with_operands` there is no such ring: each stage of the operands holds the factors of its k-tile.
 struct ScalePlan {
   int32_t stages;
-  int32_t k_tiles;               // fewer and larger copies where there are several
+  int32_t k_tiles;               // several make fewer and larger copies
   int32_t steps;                 // mma steps of a stage
   int32_t sfb_blocks;            // blocks of 128 rows of SFB1, and of SFB2
   int32_t sfa_bytes, sfb_bytes;  // sfb_bytes: of each of SFB1 and SFB2
@@ -78,8 +78,8 @@ struct ScalePlan {
   bool operator==(const ScalePlan&) const = default;
 };
 
-// The multiplication of one k-tile. A step is 64 elements of K, as many as an atom of scale factors has: one
-// or two tcgen05.mma (per_step), or four wgmma.
+// The multiplication of one k-tile. A step is 64 elements of K, as many as an atom of scale factors has. It
+// takes one or two tcgen05.mma (per_step), or four wgmma.
 struct MmaPlan {
   int32_t cta_group;     // CTAs that one mma works for: 2 is the 2-SM form
   bool swap_ab;          // the rows of B1 and B2 are on the M side of the mma, those of A on the N side
@@ -99,10 +99,10 @@ struct MmaPlan {
 
 // The columns of tensor memory, where there is one; tmem_map.cuh draws them.
 struct TmemPlan {
-  int32_t acc_stages;      // pairs of accumulators; of one product, accumulators
+  int32_t acc_stages;      // pairs of accumulators; with one product, accumulators
   int32_t acc_columns;     // of one pair
-  int32_t shared_columns;  // that two overlapping pairs have in common, 0 where they are apart
-  int32_t acc_barriers;    // 1 where the pairs overlap: they take turns with its phase
+  int32_t shared_columns;  // that two overlapping pairs have in common, 0 where they do not overlap
+  int32_t acc_barriers;    // 1 where the pairs overlap: its phases belong to the pairs in turn
   int32_t scales;          // the first column of scale factors
   int32_t step_columns;    // scale factors of one step: of A, and of each B
   bool resident_scales;    // every scale stage has columns of its own; else they pass through windows
@@ -114,22 +114,23 @@ struct TmemPlan {
   bool operator==(const TmemPlan&) const = default;
 };
 
-// A in 16 bits, for a tensor core that has no operands of four. The warps that multiply expand B1 and B2 in
-// registers. A lies in shared memory and has to be prepared: to have 16 bits, in an order of K that suits
-// those warps. Each stage of the operands holds a k-tile of it. Many rows of A from a pass have a ring of
-// their own, with stages of a quarter of a k-tile.
+// A in 16 bits, for a tensor core that has no operands of four bits. The warps that multiply expand B1 and B2
+// in registers. A lies in shared memory and has to be prepared: it has to have 16 bits, in an order of K that
+// suits those warps. Each stage of the operands holds a k-tile of A. Where A has many rows and comes from a
+// pass, it has a ring of its own, with stages of a quarter of a k-tile.
 struct A16Plan {
   int32_t warps;   // that prepare A: expand it, or put an A of 16 bits in order where it lies
   bool from_pass;  // a pass before the launch has prepared A
   int32_t bytes;   // of A in a stage of the operands, 0 where it has a ring of its own
-  int32_t stages;  // of that ring, 0 without
+  int32_t stages;  // of the ring of its own, 0 where it has none
   int32_t stage_bytes;
 
   bool operator==(const A16Plan&) const = default;
 };
 
-// Warpgroups that multiply and finish, with wgmma: `column_groups` x `k_groups` of them. Those of a column
-// group have the same columns of C. If they are two, each has a half of every k-tile.
+// The warpgroups that multiply, with wgmma, and finish: `column_groups` x `k_groups` of them. The warpgroups
+// of one column group have the same columns of C. If there are two in a column group, each has one half of
+// every k-tile.
 struct ConsumerPlan {
   int32_t column_groups, k_groups;
   int32_t columns;     // of C, of a column group
@@ -196,9 +197,9 @@ constexpr OperandPlan operand_plan(const TilePlan& tile, const MmaPlan& mma, int
   OperandPlan x{};
   x.stages = stages;
   x.a_box_rows = tile.m / mma.cta_group;
-  // The B of a 2-SM mma is split by rows between the two CTAs. With one mma for both products the first half
-  // is B1 and the second B2, so each CTA brings one of them whole; with two, each brings its half of the rows
-  // of both.
+  // Each CTA of a pair brings half of the rows of a 2-SM mma's operand B. If one mma computes both products,
+  // the first half is B1 and the second B2, so each CTA brings one of the two whole. If each product has an
+  // mma of its own, each CTA brings half of the rows of B1 and half of those of B2.
   const bool one_b_per_cta = mma.cta_group == 2 && mma.products == 2 && mma.per_step == 1;
   x.b_boxes = one_b_per_cta ? 1 : mma.products;
   x.b_box_rows = one_b_per_cta ? tile.n : tile.n / mma.cta_group;

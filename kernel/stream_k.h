@@ -1,5 +1,6 @@
-// stream_k.h -- stream-K: where the tiles do not fill the SMs evenly, teams of CTAs share tiles along K. Here
-// is how large teams are; common/stream_k.cuh has who computes what. It is plain C++ without CUDA types.
+// stream_k.h -- stream-K: where the tiles do not fill the SMs evenly, teams of CTAs share tiles along K. This
+// file says how large teams are, common/stream_k.cuh which CTA computes what. It is plain C++ without CUDA
+// types.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +9,28 @@
 
 namespace dualgemm {
 
-// A launch has at most this many CTAs, since its workspace has room for the parts of as many.
+// A launch with stream-K has at most this many CTAs, since its workspace holds the parts of no more.
 inline constexpr uint32_t kMostStreamCtas = 132;
-// Of the tiles that they share a CTA has a part of two at most, beside whole ones.
+// Beside its whole tiles a CTA has parts of at most two shared tiles.
 inline constexpr uint32_t kPartsOfCta = 2;
-// More members would have more places of A in use at a time, and have to add up more parts.
+// A team has at most this many members. With more members more places of A would be in use at a time, and
+// more parts would have to be added up.
 inline constexpr uint32_t kMostMembers = 4;
-// A team has to save more k-tiles than this, because the exchange of its parts takes as long: fit to 34 times
-// of one product on an H100 (bench/results/h100_linear.json). 5 makes choices as good; 3 and 6 do not.
+// A team has to save more k-tiles than this, because the exchange of its parts takes as long as this many.
+// The number is a fit to 34 times of one product on an H100 (bench/results/h100_linear.json): 5 leads to
+// choices as good, 3 and 6 do not.
 inline constexpr uint32_t kKTilesOfExchange = 4;
 
-// Every CTA computes as many whole tiles first. The tiles that are left are fewer than CTAs; teams share
-// them.
+// Every CTA first computes the same number of whole tiles. The tiles that are left are fewer than the CTAs;
+// teams share them.
 struct Teams {
-  uint32_t members;  // of a team; 1: the tiles that are left are whole, too
+  uint32_t members;  // of a team; 1: the tiles that are left are computed whole, too
   uint32_t count;    // of teams
 
   bool operator==(const Teams&) const = default;
 };
 
-// Returns the most k-tiles that a member has of the tiles that are left.
+// Returns the largest number of k-tiles that a member has of the tiles that are left.
 DUALGEMM_HOST_DEVICE constexpr uint32_t longest_span(Teams teams, uint32_t left, uint32_t k_tiles) {
   const uint32_t tiles = (left + teams.count - 1) / teams.count;
   return (tiles * k_tiles + teams.members - 1) / teams.members;
@@ -38,7 +41,7 @@ DUALGEMM_HOST_DEVICE constexpr Teams teams_for(uint32_t tiles, uint32_t k_tiles,
   const uint32_t left = tiles % ctas;
   Teams best{1, ctas};
   uint32_t least = longest_span(best, left, k_tiles);
-  // Each member has a k-tile.
+  // A team has no more members than a tile has k-tiles, so that each member has one.
   for (uint32_t members = 2; members <= kMostMembers && members <= ctas && members <= k_tiles; ++members) {
     const Teams teams{members, ctas / members};
     const uint32_t span = longest_span(teams, left, k_tiles) + kKTilesOfExchange;
@@ -49,13 +52,15 @@ DUALGEMM_HOST_DEVICE constexpr Teams teams_for(uint32_t tiles, uint32_t k_tiles,
   return best;
 }
 
-// All that CTAs have to know of it. Nothing is divided on the device: what a division gives differs from lane
-// to lane for all that ptxas knows, and it would keep the state of the rings in registers of each lane.
+// All that a CTA has to know about the teams. The device divides nothing: ptxas would have to assume that the
+// result of a division differs from lane to lane, and would keep the state of the rings in registers of each
+// lane.
 struct Shares {
   uint32_t rounds;  // whole tiles of each CTA
   Teams teams;
-  uint32_t full_teams;  // the first ones have a tile more than the others
-  // Where the span of each member begins in its team's k-tiles, and ends: of a full team, of another.
+  uint32_t full_teams;  // the first full_teams teams have a tile more than the others
+  // Where the span of each member begins in its team's k-tiles; the next entry is where it ends. [0] is for
+  // full teams, [1] for the others.
   uint32_t begin[2][kMostMembers + 1];
 };
 

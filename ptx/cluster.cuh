@@ -7,7 +7,7 @@
 namespace dualgemm::ptx {
 
 // mapa.shared::cluster.u32 result, address, rank;      9.7.9.23
-// The place in CTA `rank` of the cluster that `address` is in this one.
+// Returns the address in CTA `rank` of the cluster that corresponds to `address` in this CTA.
 DUALGEMM_DEVICE uint32_t mapa(uint32_t address, uint32_t rank) {
   uint32_t result;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(result) : "r"(address), "r"(rank));
@@ -16,7 +16,7 @@ DUALGEMM_DEVICE uint32_t mapa(uint32_t address, uint32_t rank) {
 
 // st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [address], {values[0], ...}, [mbar];
 //      9.7.9.12
-// The 16 bytes land later, and then count on a barrier of the same CTA as `address`.
+// The 16 bytes land later, and then count on the mbarrier at `mbar`, which is in the same CTA as `address`.
 DUALGEMM_DEVICE void st_async_v4_b32(uint32_t address, const uint32_t (&values)[4], uint32_t mbar) {
   asm volatile(
       "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
@@ -39,7 +39,7 @@ DUALGEMM_DEVICE void ld_shared_v4_b32(uint32_t (&values)[4], uint32_t address) {
 DUALGEMM_DEVICE void fence_proxy_async() { asm volatile("fence.proxy.async;" ::: "memory"); }
 
 // fence.proxy.async.shared::cta;      9.7.13.4
-// The same for accesses to this CTA's shared memory alone: it does not wait for writes to global memory.
+// The same, but only for accesses to this CTA's shared memory: it does not wait for writes to global memory.
 DUALGEMM_DEVICE void fence_proxy_async_shared_cta() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

@@ -22,9 +22,9 @@ DUALGEMM_HOST_DEVICE constexpr uint64_t matrix_offset(uint32_t bytes) { return (
 
 enum class Swizzle : uint32_t { kNone = 0, k128B = 2 };
 
-// Shared-memory matrix descriptor of a K-major operand. `stride_bytes` lies between groups of eight rows. The
-// leading offset (bits 16-29) stays 0: neither a swizzled K-major operand nor a 16-byte-wide copy has a
-// second column to reach.
+// Shared-memory matrix descriptor of a K-major operand. `stride_bytes` is the distance between groups of
+// eight rows. The leading offset (bits 16-29) stays 0: neither a swizzled K-major operand nor a 16-byte-wide
+// copy has a second column to reach.
 //
 //   bits 0-13 start address   16-29 leading offset   32-45 stride offset   46-48 constant 1
 //        49-51 base offset: 0, every swizzle pattern starts at a multiple of 1024 bytes   61-63 swizzle
@@ -34,14 +34,14 @@ DUALGEMM_HOST_DEVICE constexpr uint64_t matrix_descriptor(uint32_t smem_address,
          bit_field(1, 46, 48) | bit_field(static_cast<uint32_t>(swizzle), 61, 63);
 }
 
-// Rows of 128 bytes (256 e2m1 elements), 128-byte swizzle: what TMA writes for A, B1 and B2.
-// Eight rows are 1024 bytes.
+// Returns the descriptor of rows of 128 bytes (256 e2m1 elements) in the 128-byte swizzle, which is how TMA
+// writes A, B1 and B2. Eight rows are 1024 bytes.
 DUALGEMM_HOST_DEVICE constexpr uint64_t operand_descriptor(uint32_t smem_address) {
   return matrix_descriptor(smem_address, 1024, Swizzle::k128B);
 }
 
-// A linear 512-byte scale-factor atom, read by tcgen05.cp.32x128b as 32 rows of 16 bytes.
-// Eight rows are 128 bytes.
+// Returns the descriptor of a scale-factor atom, 512 bytes without a swizzle, which tcgen05.cp.32x128b reads
+// as 32 rows of 16 bytes. Eight of these rows are 128 bytes.
 DUALGEMM_HOST_DEVICE constexpr uint64_t scale_descriptor(uint32_t smem_address) {
   return matrix_descriptor(smem_address, 128, Swizzle::kNone);
 }
@@ -63,10 +63,10 @@ DUALGEMM_HOST_DEVICE constexpr uint64_t advance(uint64_t descriptor, uint32_t by
   return descriptor + (bytes >> 4);
 }
 
-// Instruction descriptor of kind::mxf4nvf4, dense, K = 64, e2m1 times e2m1 with ue4m3 scales.
-// The scale-factor ids (bits 4-5 and 29-30), the negations (13, 14), the transpositions (15, 16),
-// the scale type (23, 0 = ue4m3) and the K size (31) are all 0: block16 has one id,
-// and K-major is the only order of 4-bit operands.
+// Returns the instruction descriptor of tcgen05.mma kind::mxf4nvf4 for dense e2m1 times e2m1 with ue4m3
+// scales and K = 64. The scale-factor ids (bits 4-5 and 29-30), the negations (13, 14), the transpositions
+// (15, 16), the scale type (23, 0 = ue4m3) and the K size (31) are all 0: block16 has only the id 0, and
+// K-major is the only order of 4-bit operands.
 //
 //   bits 7-9 type of A, 10-11 type of B: 1 = e2m1      17-22 N / 8      27-28 M / 128
 DUALGEMM_HOST_DEVICE constexpr uint32_t mxf4nvf4_instruction_descriptor(int m, int n) {

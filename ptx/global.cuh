@@ -1,4 +1,4 @@
-// global.cuh -- wide accesses to global memory that leave L1 alone, and atomics (PTX ISA 9.0).
+// global.cuh -- wide accesses to global memory that do not allocate in L1, and atomics (PTX ISA 9.0).
 #pragma once
 
 #include "ptx/common.cuh"
@@ -33,8 +33,8 @@ DUALGEMM_DEVICE void st_global_v2_b32(void* address, const uint32_t* values) {
 }
 
 // ld.global.L1::no_allocate.v4.b32 {values[0], ..., values[3]}, [address];      9.7.9.8
-// `address` is a multiple of 16. It may be written by others before, so it is never read through the
-// incoherent path.
+// `address` is a multiple of 16. Other threads may have written the memory before, so it is never read
+// through the incoherent path.
 DUALGEMM_DEVICE void ld_global_v4_b32(uint32_t (&values)[4], const void* address) {
   asm volatile("ld.global.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
                : "=r"(values[0]), "=r"(values[1]), "=r"(values[2]), "=r"(values[3])
@@ -43,9 +43,9 @@ DUALGEMM_DEVICE void ld_global_v4_b32(uint32_t (&values)[4], const void* address
 }
 
 // @predicate ld.acquire.gpu.global.u32 value, [address];      9.7.9.8
-// What happened before the releases whose result it reads comes before what this thread does next. Without
-// the predicate the value is 0, and nothing is read. There is no branch, after which ptxas would not know
-// that the warp is together.
+// What happened before the releases whose result the load reads comes before what this thread does next. If
+// `predicate` is false, nothing is read, and the value is 0. A predicate takes the place of a branch, after
+// which ptxas would not know that the warp is converged.
 DUALGEMM_DEVICE uint32_t ld_acquire_gpu_global_u32_if(const void* address, bool predicate) {
   uint32_t value;
   asm volatile(
@@ -62,8 +62,9 @@ DUALGEMM_DEVICE uint32_t ld_acquire_gpu_global_u32_if(const void* address, bool 
 }
 
 // @predicate atom.acq_rel.gpu.global.add.u32 old, [address], value;      9.7.13.5
-// What came before it, of this thread or of threads that it has met, comes before what follows a later atomic
-// or acquiring load of the same address. Without the predicate `old` is 0, and nothing is added.
+// What this thread did before the atomic, and what threads did that it has met at a barrier, comes before
+// what follows a later atomic or acquiring load of the same address. If `predicate` is false, nothing is
+// added, and `old` is 0.
 DUALGEMM_DEVICE uint32_t atom_acq_rel_gpu_global_add_u32_if(void* address, uint32_t value, bool predicate) {
   uint32_t old;
   asm volatile(

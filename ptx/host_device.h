@@ -1,5 +1,5 @@
-// host_device.h -- the two function qualifiers. Headers with DUALGEMM_HOST_DEVICE functions are plain C++ for
-// a host compiler too, so that tests run them on a CPU.
+// host_device.h -- the two function qualifiers. A header with DUALGEMM_HOST_DEVICE functions is plain C++ for
+// a host compiler, so that tests can run these functions on a CPU.
 #pragma once
 
 #define DUALGEMM_DEVICE __device__ __forceinline__

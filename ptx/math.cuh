@@ -86,8 +86,8 @@ DUALGEMM_DEVICE uint32_t mul_rn_bf16x2(uint32_t x, uint32_t y) {
 }
 
 // lop3.b32 result, mask, x, y, 0xCA;      9.7.8.6
-// The bits of x where those of mask are 1, else those of y, as one operation that the compiler does not take
-// apart to join it with masks around it.
+// Returns the bits of x where those of mask are 1, else those of y. It is one operation, which the compiler
+// does not split to join it with masks around it.
 DUALGEMM_DEVICE uint32_t lop3_select(uint32_t mask, uint32_t x, uint32_t y) {
   uint32_t result;
   asm("lop3.b32 %0, %1, %2, %3, 0xCA;" : "=r"(result) : "r"(mask), "r"(x), "r"(y));
@@ -95,8 +95,8 @@ DUALGEMM_DEVICE uint32_t lop3_select(uint32_t mask, uint32_t x, uint32_t y) {
 }
 
 // mov.b32 {low, high}, x;  mov.b32 result, {low, low};  or {high, high};      9.7.9.4
-// One half of x twice. ptxas makes it a part of the instruction that takes the result, if that works on
-// halves.
+// Returns one half of x twice. If the instruction that takes the result works on halves, ptxas makes this a
+// part of that instruction.
 DUALGEMM_DEVICE uint32_t half_twice(uint32_t x, int half) {
   uint32_t result;
   if (half == 0)

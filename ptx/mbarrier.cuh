@@ -28,7 +28,8 @@ DUALGEMM_DEVICE void mbarrier_arrive(uint64_t* mbar) {
 }
 
 // @arrives mbarrier.arrive.release.cta.shared::cta.b64 _, [mbar];      9.7.13.15.13
-// As above. The predicate stands for a branch where that would end a sequence of wgmma.
+// As above, if `arrives` is true. A predicate takes the place of a branch, which would end a sequence of
+// wgmma.
 DUALGEMM_DEVICE void mbarrier_arrive_if(uint64_t* mbar, bool arrives) {
   asm volatile(
       "{\n\t"
@@ -56,9 +57,9 @@ DUALGEMM_DEVICE void mbarrier_arrive_expect_tx(uint64_t* mbar, uint32_t bytes) {
 }
 
 // mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 done, [mbar], parity;      9.7.13.15.16
-// True once the phase of this parity has completed. May suspend the thread; may return false early. Acquire:
-// what threads of this CTA did before their arrivals, and the bytes that the phase waited for, come before
-// what this thread does next.
+// True once the phase of this parity has completed. It may suspend the thread, and may return false before
+// the phase has completed. Acquire: what threads of this CTA did before their arrivals, and the bytes that
+// the phase waited for, come before what this thread does next.
 DUALGEMM_DEVICE bool mbarrier_try_wait_parity(uint64_t* mbar, uint32_t parity) {
   uint32_t done;
   asm volatile(
@@ -74,7 +75,7 @@ DUALGEMM_DEVICE bool mbarrier_try_wait_parity(uint64_t* mbar, uint32_t parity) {
 }
 
 // mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [mbar], parity;      9.7.13.15.16
-// As above, also for what threads of other CTAs of the cluster did before their arrivals.
+// As above, but it also orders what threads of other CTAs of the cluster did before their arrivals.
 DUALGEMM_DEVICE bool mbarrier_try_wait_parity_acquire_cluster(uint64_t* mbar, uint32_t parity) {
   uint32_t done;
   asm volatile(

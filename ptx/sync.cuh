@@ -23,7 +23,8 @@ DUALGEMM_DEVICE bool elect_sync() {
 }
 
 // barrier.cta.sync.aligned id, threads;      9.7.13.1
-// Meets `threads` threads of the CTA, in whole warps, at barrier `id`; 0 is __syncthreads'.
+// Waits until `threads` threads of the CTA, in whole warps, have come to barrier `id`. Barrier 0 is the one
+// that __syncthreads uses.
 DUALGEMM_DEVICE void barrier_sync(uint32_t id, uint32_t threads) {
   asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
@@ -35,7 +36,7 @@ DUALGEMM_DEVICE void barrier_arrive(uint32_t id, uint32_t threads) {
 }
 
 // barrier.cta.red.or.pred.aligned any, id, threads, value;      9.7.13.1
-// Meets as barrier_sync does; true in all of them if `value` is in one.
+// Waits as barrier_sync does. Returns true in all these threads if `value` is true in any of them.
 DUALGEMM_DEVICE bool barrier_red_or(uint32_t id, uint32_t threads, bool value) {
   uint32_t any;
   asm volatile(
@@ -67,12 +68,12 @@ DUALGEMM_DEVICE void setmaxnreg_inc() {
 }
 
 // griddepcontrol.wait;      9.7.13.13
-// Returns when the grids this one depends on have completed and their writes are visible; at once in a launch
-// that does not start before they end.
+// Returns when the grids that this grid depends on have completed and their writes are visible. In a launch
+// without PDL it returns at once.
 DUALGEMM_DEVICE void griddepcontrol_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
 // griddepcontrol.launch_dependents;      9.7.13.13
-// Lets the next grid of the stream start, once every CTA has said so or ended.
+// Lets the next grid of the stream start, once every CTA of this grid has executed it or ended.
 DUALGEMM_DEVICE void griddepcontrol_launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }

@@ -33,8 +33,8 @@ DUALGEMM_DEVICE void tcgen05_dealloc(uint32_t tmem, uint32_t columns) {
 }
 
 // tcgen05.cp.cta_group::G.32x128b.warpx4 [tmem], smem_descriptor;      9.7.16.9.2
-// 32 rows of 16 bytes to four columns; row i goes to lanes i, i + 32, i + 64 and i + 96. Asynchronous,
-// ordered before later mma of the same thread.
+// 32 rows of 16 bytes to four columns; row i goes to lanes i, i + 32, i + 64 and i + 96. It is asynchronous,
+// but comes before mma that the same thread issues later.
 template <int kCtaGroup>
 DUALGEMM_DEVICE void tcgen05_cp_32x128b_warpx4(uint32_t tmem, uint64_t smem_descriptor) {
   asm volatile("tcgen05.cp.cta_group::%2.32x128b.warpx4 [%0], %1;" ::"r"(tmem), "l"(smem_descriptor),

@@ -9,7 +9,7 @@ namespace dualgemm::ptx {
 
 // The collector is a buffer of the tensor core for the A operand. An mma may leave nothing there (kDefault:
 // no qualifier means discard), keep its A there for the next mma (kFill), or read the A that the mma before
-// it has left there, which has to be the same, and let it go (kLastUse).
+// it has left there, which has to be its own A, and then release it (kLastUse).
 enum class Collector { kDefault, kFill, kLastUse };
 
 // tcgen05.mma.cta_group::G.kind::mxf4nvf4.block_scale.block16{.collector::a::fill, .collector::a::lastuse}

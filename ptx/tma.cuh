@@ -65,7 +65,7 @@ DUALGEMM_DEVICE void cp_async_bulk_tensor_4d(void* dst, const CUtensorMap* map, 
 
 // cp.async.bulk.tensor.3d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 //     .L2::cache_hint [dst], [map, {c0, c1, c2}], [mbar], policy;      9.7.9.25.5.2
-// For a CTA of a pair: `dst` is its own, the mbarrier may be that of either CTA.
+// For a CTA of a pair: `dst` lies in its own shared memory, the mbarrier in that of either CTA of the pair.
 DUALGEMM_DEVICE void cp_async_bulk_tensor_3d_pair(void* dst, const CUtensorMap* map, Coordinates3 at,
                                                   uint32_t mbar_address, uint64_t policy) {
   asm volatile(
@@ -103,7 +103,8 @@ DUALGEMM_DEVICE void cp_async_bulk_tensor_4d_pair_multicast(void* dst, const CUt
 }
 
 // cp.async.bulk.prefetch.tensor.3d.L2.global.tile [map, {c0, c1, c2}];      9.7.9.25.5.4
-// Brings the box into L2. Nothing waits for it; L2 is where all writers meet, so it is never too early.
+// Brings the box into L2. Nothing waits for it. It is never too early, because all writes become visible in
+// L2.
 DUALGEMM_DEVICE void cp_async_bulk_prefetch_tensor_3d(const CUtensorMap* map, Coordinates3 at) {
   asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.tile [%0, {%1, %2, %3}];" ::"l"(map), "r"(at.c0),
                "r"(at.c1), "r"(at.c2)

@@ -1,7 +1,8 @@
 // wgmma.cuh -- the matrix multiply of a warpgroup, and what orders it (PTX ISA 9.0, 9.7.15). All instructions
 // are .sync.aligned: the four warps of a warpgroup execute them together, the first of which has a number
-// that is a multiple of four. A wgmma is asynchronous: from its issue until a wait for its group it owns the
-// registers of its operands, and reads shared memory through the async proxy.
+// that is a multiple of four. A wgmma is asynchronous: from its issue until a wait for its group no other
+// kind of instruction may read or write the registers of its operands. It reads shared memory through the
+// async proxy.
 #pragma once
 
 #include "ptx/common.cuh"
@@ -13,7 +14,7 @@ namespace dualgemm::ptx {
 DUALGEMM_DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
 // wgmma.commit_group.sync.aligned;      9.7.15.7.2
-// Makes a group of all wgmma since the last.
+// Makes a group of all wgmma since the previous wgmma_commit_group.
 DUALGEMM_DEVICE void wgmma_commit_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
 // wgmma.wait_group.sync.aligned groups;      9.7.15.7.3
@@ -27,8 +28,8 @@ DUALGEMM_DEVICE void wgmma_wait_group() {
 // D += A * B for 64 rows and 16 elements of K. A lies in registers, as f16x2: of warp w lane l has row
 // 16 w + l / 4 in a[0] and a[2], the row eight below in a[1] and a[3]; elements 2 (l % 4) and the next of K
 // in a[0] and a[1], those eight further on in a[2] and a[3] (figure of 9.7.15.5.1.1). B lies in shared
-// memory, N rows of K-major f16; of D, d[4 i] and d[4 i + 1] are columns 8 i + 2 (l % 4) and the next of the
-// first of these rows, d[4 i + 2] and d[4 i + 3] of the second.
+// memory, N rows of K-major f16. d[4 i] and d[4 i + 1] are the columns 8 i + 2 (l % 4) and the next of D in
+// the first of the lane's two rows, d[4 i + 2] and d[4 i + 3] those in the second.
 
 DUALGEMM_DEVICE void wgmma_m64k16_f32_f16(float (&d)[4], const uint32_t (&a)[4], uint64_t b_descriptor) {
   asm volatile(
@@ -157,7 +158,7 @@ DUALGEMM_DEVICE void wgmma_m64k16_f32_f16(float (&d)[128], const uint32_t (&a)[4
 
 // wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16 {d...}, {a[0], ..., a[3]}, b, true, 1, 1, 0;
 // 9.7.15.5.2
-// The same of bf16.
+// The same with bf16.
 
 DUALGEMM_DEVICE void wgmma_m64k16_f32_bf16(float (&d)[8], const uint32_t (&a)[4], uint64_t b_descriptor) {
   asm volatile(

@@ -7,10 +7,10 @@
 namespace dualgemm {
 namespace {
 
-// The error that this thread had pending when the function that runs was called.
+// The error that was pending on this thread when the exported function that runs now was called.
 thread_local cudaError_t pending_at_entry = cudaSuccess;
 
-// `when` says when, and whose work it was; `told` is the call that returned the error.
+// `when` says when the context failed, and through whose work; `told` is the call that returned the error.
 dualgemm_status_t fail_context(cudaError_t error, const char* when, const char* told) {
   set_last_cuda_error(error);
   return fail(DUALGEMM_STATUS_CUDA_ERROR, "the CUDA context %s: %s (%d): %s (as %s was told)", when,
@@ -21,8 +21,9 @@ constexpr const char* kFailedBefore = "had failed before this call, by work that
 
 }  // namespace
 
-// CUDA's driver_types.h says of each that any further CUDA work returns the same error, or that the process
-// has to be started anew; of the first two only that they are found during execution.
+// CUDA's driver_types.h says about each of these errors that any further CUDA work returns the same error, or
+// that the process has to be started anew. About the first two it says only that they are found during
+// execution.
 bool ends_context(cudaError_t error) {
   switch (error) {
     case cudaErrorECCUncorrectable:
@@ -51,7 +52,8 @@ dualgemm_status_t fail_driver_too_old(int driver_version) {
               CUDART_VERSION % 1000 / 10);
 }
 
-// The machine code in this program is for other devices than the current one: a build may leave some out.
+// The machine code in this program is for other devices than the current one: a build may leave out some
+// architectures.
 static dualgemm_status_t fail_no_image(cudaError_t error, const char* call) {
   int ordinal = 0, major = 0, minor = 0;
   cudaGetDevice(&ordinal);
@@ -65,7 +67,8 @@ static dualgemm_status_t fail_no_image(cudaError_t error, const char* call) {
 dualgemm_status_t fail_cuda(cudaError_t error, const char* call) {
   if (ends_context(error)) return fail_context(error, kFailedBefore, call);
   if (error == cudaErrorInsufficientDriver) {
-    // The runtime says the same when there is no driver at all; the version tells the two apart.
+    // The runtime returns the same error when there is no driver at all; the version tells the two cases
+    // apart.
     int driver_version = 0;
     if (cudaDriverGetVersion(&driver_version) == cudaSuccess && driver_version > 0)
       return fail_driver_too_old(driver_version);
@@ -84,8 +87,8 @@ dualgemm_status_t fail_cuda(cudaError_t error, const char* call) {
 }
 
 // A kernel runs after its launch has returned, so an error that ends the context comes from earlier work.
-// Where launches block (CUDA_LAUNCH_BLOCKING), and on the simulator, it may be this kernel's: it has run by
-// then.
+// Where launches block (CUDA_LAUNCH_BLOCKING), and on the simulator, it may come from this kernel, which has
+// run before its launch returns.
 dualgemm_status_t fail_launch(cudaError_t error, const char* launched, cudaStream_t stream) {
   if (ends_context(error))
     return fail_context(error,

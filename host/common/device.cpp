@@ -19,7 +19,7 @@
 namespace dualgemm {
 namespace {
 
-// What is known of a device, once it has been asked. It remembers neither a failure nor half an answer.
+// What is known of a device once it has been asked. Neither a failure nor an incomplete answer is remembered.
 class Description {
  public:
   dualgemm_status_t get(int ordinal, dualgemm_device_t* device);
@@ -63,7 +63,8 @@ dualgemm_status_t fail_architecture(const dualgemm_device_t& device) {
 
 }  // namespace
 
-// Every launch asks this, and an architecture's first instance may be far down the table.
+// The answers are kept, since every launch asks this, and an architecture's first instance may be far down
+// the table.
 bool built_for(Arch arch) {
   static const uint32_t architectures = [] {
     uint32_t bits = 0;

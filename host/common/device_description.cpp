@@ -14,9 +14,10 @@
 namespace dualgemm {
 namespace {
 
-// The structures and enumerators of CUDA's runtime are those of its major version. No message says that a
-// program was linked with another runtime than the build's, which would then read a structure differently
-// than this library writes it. So its version is asked before anything else that passes more than a number.
+// The structures and enumerators of CUDA's runtime are those of its major version. If a program was linked
+// with another major version of the runtime than that of the build, the runtime would read structures
+// differently than this library writes them, and no CUDA error says so. So the version of the runtime is
+// asked for before any call that passes more than a number.
 dualgemm_status_t check_runtime() {
   int version = 0;
   if (const cudaError_t error = cudaRuntimeGetVersion(&version))
@@ -48,7 +49,7 @@ dualgemm_status_t read_numbers(int ordinal, dualgemm_device_t* device) {
 
 constinit DriverFunction get_device{"cuDeviceGet", 2000}, get_name{"cuDeviceGetName", 2000};
 
-// The name serves messages alone: where the driver does not tell it, it stays empty.
+// The name is used only in messages; where the driver does not tell it, it stays empty.
 void read_name(int ordinal, dualgemm_device_t* device) {
   const UnreportedErrors unreported;
   PFN_cuDeviceGet_v2000 get = nullptr;
@@ -59,8 +60,8 @@ void read_name(int ordinal, dualgemm_device_t* device) {
     device->name[0] = '\0';
 }
 
-// Returns the instance with the most shared memory; of equal ones the first, which has the least code to
-// load. Where none has clusters there is nothing to count, and it is null.
+// Returns the instance with the most shared memory; among equal ones the first, which has the least code to
+// load. Returns null where no instance has clusters, so that there is nothing to count.
 const Instance* largest_for_clusters(Arch arch) {
   const Instance* largest = nullptr;
   bool clusters = false;
@@ -71,8 +72,8 @@ const Instance* largest_for_clusters(Arch arch) {
   return clusters ? largest : nullptr;
 }
 
-// Counts the clusters of `size` CTAs with full shared memory that run at once: those of an instance that is
-// loaded. Its own clusters may have another size.
+// Counts the clusters of `size` CTAs of this instance, which has been loaded, that run at once with its
+// shared memory. The instance's own clusters may have another size.
 cudaError_t count_clusters(const Instance& instance, int32_t size, int* count) {
   cudaLaunchAttribute cluster{};
   cluster.id = cudaLaunchAttributeClusterDimension;
@@ -86,14 +87,15 @@ cudaError_t count_clusters(const Instance& instance, int32_t size, int* count) {
   return cudaOccupancyMaxActiveClusters(count, reinterpret_cast<const void*>(instance.kernel), &config);
 }
 
-// Without memory, or without code for the device, nothing is learnt of its clusters.
+// These errors are no answer about clusters: memory has run out, or there is no code for the device.
 bool is_answer(cudaError_t error) {
   return error != cudaErrorMemoryAllocation && error != cudaErrorNoKernelImageForDevice &&
          error != cudaErrorInvalidKernelImage && error != cudaErrorInvalidDeviceFunction;
 }
 
-// A count of 0 is a measurement, as is a device that cannot count: no cluster is chosen then. A failure here
-// fails nothing else, unless the context has failed. *complete becomes false where it has to be asked again.
+// A count of 0 is an answer, and so is an error of a device that cannot count: the number becomes -1, and no
+// clusters of that size are chosen. An error here makes nothing else fail, unless the context has failed.
+// *complete becomes false if the device has to be asked again.
 dualgemm_status_t read_clusters(dualgemm_device_t* device, bool* complete) {
   const Instance* const largest = largest_for_clusters(served_architecture(*device)->arch);
   if (!largest) return DUALGEMM_STATUS_SUCCESS;

@@ -5,8 +5,8 @@
 
 namespace dualgemm {
 
-// Asks about a device, which is the current one. *complete becomes false where a part is not known and has to
-// be asked for again. Refuses a runtime of another major version than the build's.
+// Asks about a device, which is the current one. *complete becomes false if a part of the description is not
+// known yet and has to be asked for again. Refuses a runtime of another major version than the build's.
 dualgemm_status_t describe_device(int ordinal, dualgemm_device_t* device, bool* complete);
 
 }  // namespace dualgemm

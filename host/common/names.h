@@ -1,5 +1,5 @@
 // names.h -- what messages and tables call the enumerators of the interface: their names without the prefix
-// that those of a type have in common.
+// that all enumerators of a type have in common.
 #pragma once
 
 #include <cstdint>

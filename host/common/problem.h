@@ -1,6 +1,6 @@
 // problem.h -- a launch as the rules, the choice of an instance and the launch itself see it: the caller's
-// numbers, and each tensor described once. host/launch/arguments.cpp makes it. These are plain values:
-// nothing here looks at what a pointer points at.
+// numbers, and each tensor described once. host/launch/arguments.cpp makes it. These are plain values: no
+// function here reads memory behind a pointer of the caller.
 #pragma once
 
 #include <bit>
@@ -14,8 +14,8 @@ namespace dualgemm {
 // One tensor of a launch, with the defaults resolved. Its rows are those of an operand or of C; a row of
 // scale factors is a block of 128 rows of the operand. A vector, or a single number, is one row.
 struct Tensor {
-  // Messages name the tensor and its arguments by these. There is no pitch_name where rows follow each other
-  // without a gap.
+  // Messages call the tensor and its arguments by these names. There is no pitch_name where rows follow each
+  // other without a gap.
   const char *name = nullptr, *pitch_name = nullptr, *stride_name = nullptr;
   const void* base = nullptr;   // null: the launch has no such tensor
   int32_t problems = 0;         // that have such a tensor each
@@ -24,15 +24,15 @@ struct Tensor {
   int64_t row_elements = 0;     // that a row has
   int32_t bits = 0;             // of an element; scale factors count in bytes
   int32_t alignment = 16;       // bytes, of the base, the pitch and the stride
-  int64_t most_rows = 0;        // that the device may find: more where it alone knows the rows of groups
+  int64_t most_rows = 0;        // that the device may find: above `rows` where only it knows the groups
   bool compact = false;         // the caller left the pitch to the library
 
   bool given() const { return base != nullptr; }
   bool has_pitch() const { return pitch_name != nullptr; }
   int64_t bytes(int64_t elements) const { return elements * bits / 8; }
-  // Counts the elements from the first one of a problem to the last.
+  // Counts the elements from the first element of a problem to its last.
   int64_t elements() const { return (rows - 1) * pitch + row_elements; }
-  // Counts the bytes from the first one of the first problem to the last of the last.
+  // Counts the bytes from the first byte of the first problem to the last byte of the last problem.
   int64_t all_bytes() const { return bytes((problems - 1) * stride + elements()); }
   uintptr_t last_byte() const {
     return reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(all_bytes()) - 1;
@@ -41,8 +41,8 @@ struct Tensor {
   int64_t shared_stride() const { return problems > 1 ? stride : 0; }
 };
 
-// Those tensors of a list that the launch has: each has its bit set. A launch goes through them several
-// times, and most of those that it may have are not there.
+// The tensors of a list that the launch has: the bit of each is set. A launch goes through them several
+// times, and has few of the tensors that it may have.
 class GivenTensors {
  public:
   class Iterator {
@@ -70,7 +70,7 @@ class GivenTensors {
 };
 
 // The tensors that a kernel reads are listed in the order in which they are checked. The first six have to be
-// given, but for factors of an A that has none, and the second B of one product; Params has maps of them in
+// given, except SFA for an A of 16 bits, and B2 and SFB2 with one product. Params has maps of these six in
 // this order.
 enum Input {
   kA,
@@ -92,7 +92,7 @@ enum Input {
   kInputs
 };
 
-// The tensors that a kernel writes. All but the last become zero where K == 0.
+// The tensors that a kernel writes. All except kAmax become zero where K == 0.
 enum Output { kC, kSfc, kD1, kD2, kAmax, kOutputs };
 
 // The first field that asks for the general epilogue, and what it says: a number or an address.
@@ -103,7 +103,7 @@ struct GeneralRequest {
 };
 
 struct Problem {
-  dualgemm_args_t args;  // as passed, younger fields than the caller's at their defaults
+  dualgemm_args_t args;  // as passed; fields that the caller's release does not know have their defaults
   CType a_type, c_type;
   int32_t products;                    // 2, or 1
   ActivationKind activation;           // of two products
@@ -116,7 +116,7 @@ struct Problem {
   uint32_t inputs_given = 0, outputs_given = 0;  // the bit of a tensor is set where it has an address
   Tensor workspace;  // neither: room in which a pass leaves A for an instance that takes it so
 
-  // K == 0 reads no input: what is said about them does not matter then.
+  // With K == 0 no input is read, so what the arguments say about inputs does not matter.
   GivenTensors read_inputs() const { return {inputs, args.k > 0 ? inputs_given : 0}; }
   GivenTensors written_outputs() const { return {outputs, outputs_given}; }
 

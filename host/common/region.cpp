@@ -18,15 +18,16 @@ int64_t common_pitch(const Region& r) {
   return std::gcd(r.problems > 1 ? r.stride : 0, r.rows > 1 ? r.pitch : 0);
 }
 
-// Rows of x and y start at fixed remainders modulo `pitch`: y's r bytes behind x's. A row of y touches one of
-// x only if it starts left of its end, or reaches past the pitch into the next.
+// Modulo `pitch` all rows of x start at one address, and all rows of y start r bytes behind it. A row of y
+// touches a row of x only if it starts before the end of that row (r < x.row_bytes), or reaches past the
+// pitch into the next row of x.
 bool windows_meet(const Region& x, const Region& y, int64_t pitch, int64_t distance) {
   if (pitch == 0) return true;
   const int64_t r = ((distance % pitch) + pitch) % pitch;
   return r < x.row_bytes || r + y.row_bytes > pitch;
 }
 
-// Says whether one problem of each overlap, y's `distance` bytes behind x's.
+// Returns whether one problem of x and one of y overlap, if that of y lies `distance` bytes behind that of x.
 bool problems_overlap(const Region& x, const Region& y, int64_t distance) {
   if (!ranges_meet(span_of_problem(x), span_of_problem(y), distance)) return false;
   const int64_t pitch = std::gcd(x.rows > 1 ? x.pitch : 0, y.rows > 1 ? y.pitch : 0);
@@ -48,8 +49,8 @@ bool overlap(const Region& x, const Region& y) {
   if (x.problems > 1 && y.problems > 1 && x.stride != y.stride) return true;
   if (x.problems == 1 && y.problems == 1) return problems_overlap(x, y, distance);
 
-  // Problem j of y lies `distance` + (j - i) * stride behind problem i of x. Few of these differences bring
-  // the two near each other.
+  // Problem j of y lies `distance` + (j - i) * stride behind problem i of x. Only a few values of j - i bring
+  // the two problems near each other.
   const int64_t stride = x.problems > 1 ? x.stride : y.stride;
   int64_t first = floor_div(-span_of_problem(y) - distance, stride) + 1;
   if (first < 1 - x.problems) first = 1 - x.problems;

@@ -1,5 +1,5 @@
-// rows.h -- which rows of a matrix each problem of a batch, or each group, has in use: on the host, for what
-// computes there. kernel/common/groups.cuh does the same on the device.
+// rows.h -- which rows of a matrix each problem of a batch, or each group, has in use, for functions that
+// compute on the host. kernel/common/groups.cuh does the same on the device.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ struct Rows {
   bool offsets() const { return group_mode == DUALGEMM_GROUP_OFFSETS; }
   // Counts the matrices that the rows lie in: with OFFSETS the groups share one.
   int32_t matrices() const { return offsets() ? 1 : problems; }
-  // Counts the blocks of 128 rows of one matrix that the host is certain of, and those that there are at
-  // most.
+  // Count the blocks of 128 rows of one matrix: at least this many, and at most this many. With OFFSETS only
+  // the device knows how many there are.
   int64_t known_blocks() const { return offsets() ? 1 : sf_row_blocks(m); }
   int64_t most_blocks() const {
     if (!offsets()) return sf_row_blocks(m);

@@ -1,6 +1,6 @@
 // status.h -- how the library's own files report a failure: a status for the caller, a text for the person
 // behind it. The text lives in a thread-local buffer, so that reporting allocates nothing and threads do not
-// mix their messages. It knows nothing about CUDA; cuda_error.cpp translates its errors.
+// mix their messages. It knows nothing about CUDA; cuda_error.cpp turns CUDA's errors into statuses.
 #pragma once
 
 #include "host/include/dualgemm.h"
@@ -13,14 +13,15 @@ inline constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
 [[gnu::format(printf, 2, 3)]] dualgemm_status_t fail(dualgemm_status_t status, const char* format,
                                                      ...) noexcept;
 
-// Every exported function that returns a status starts with this: a success leaves an empty text behind.
+// Every exported function that returns a status calls this first, so that a success leaves an empty text
+// behind.
 void clear_last_error() noexcept;
 
 // Sets the number that dualgemm_last_cuda_error() returns from now on, on this thread.
 void set_last_cuda_error(int error) noexcept;
 
-// Functions ask some things for themselves, and go on where the answer is an error: the caller is told of
-// none that is met in this scope.
+// Some CUDA calls are questions of a function's own, and the function goes on if they fail. Errors in this
+// scope are not reported to the caller.
 class UnreportedErrors {
  public:
   UnreportedErrors() noexcept;

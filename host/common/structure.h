@@ -10,7 +10,7 @@
 
 namespace dualgemm {
 
-// What claims to be larger than this was never initialised: of it nothing but the size is read.
+// A structure that claims to be larger than this was never initialised: only its size is read.
 inline constexpr uint32_t kMostStructureBytes = 4096;
 
 // What messages call a structure, and how large it is. Structures only ever grow.
@@ -25,8 +25,9 @@ struct Structure {
 // Refuses NULL, and a size that fits no release.
 dualgemm_status_t check_structure(const Structure& structure, const void* pointer);
 
-// Copies what the caller has of a structure; what is younger than the caller's stays as it is in *to. Refuses
-// what check_structure refuses, and fields that are set but not known.
+// Copies the fields that the caller's structure has; fields that are younger than the caller's structure keep
+// their values in *to. Refuses what check_structure refuses, and fields that are set but that this library
+// does not know.
 dualgemm_status_t read_structure(const Structure& structure, const void* from, void* to);
 
 // The same for the structure that a function takes as `args`; kFirstSize is its first_size.
@@ -40,8 +41,9 @@ dualgemm_status_t read_args(const char* type, const char* init, const Args* from
 // library does not know become zero.
 void write_structure(const Structure& structure, const void* from, void* to);
 
-// Sets `bytes` bytes of a structure, as many as the caller's has: to its defaults, of which the library knows
-// `size` bytes, the rest to zero, and its size to `bytes`. Without a structure it does nothing.
+// Sets `bytes` bytes of a structure, as many as the caller's structure has: the first `size` bytes, which are
+// those that the library knows, to their defaults, the rest to zero, and the structure's size to `bytes`. If
+// `to` is null it does nothing.
 void init_structure(void* to, size_t bytes, const void* defaults, size_t size);
 template <class Structure>
 void init_structure(Structure* to, size_t bytes, const Structure& defaults) {

@@ -15,15 +15,17 @@ namespace {
 // Addresses, row pitches and strides are multiples of the alignment: TMA, and stores of 16 bytes, need it.
 int elements_of_alignment(const Tensor& t) { return t.alignment * 8 / t.bits; }
 
-// A launch asks these two of every tensor, and a division takes longer than all else in them.
+// A launch calls the next two functions for every tensor. They avoid divisions, which would take longer than
+// the rest of them.
 
-// Says whether this many elements end between two multiples of the alignment. Both are powers of two, of
-// bits.
+// Returns whether this many elements end between two multiples of the alignment. The alignment and the size
+// of an element, in bits, are powers of two.
 bool misaligned(int64_t elements, const Tensor& t) {
   return (static_cast<uint64_t>(elements) * static_cast<uint64_t>(t.bits) & (8u * t.alignment - 1)) != 0;
 }
 
-// Says whether `count` pieces of `elements` elements take 2^log2_bytes bytes or more. Counts have 31 bits.
+// Returns whether `count` pieces of `elements` elements take 2^log2_bytes bytes or more. `count` is below
+// 2^31.
 bool reach(int64_t elements, int64_t count, int32_t bits, int log2_bytes) {
   int64_t all = 0;
   return __builtin_mul_overflow(elements, count * bits, &all) || all >= int64_t{8} << log2_bytes;
@@ -91,7 +93,7 @@ dualgemm_status_t check_end(const Tensor& t, uintptr_t* last) {
 }
 
 dualgemm_status_t check_overlap(const Tensor& output, const Tensor& other) {
-  // Most end before the other begins.
+  // Most tensors end before the other one begins.
   if (output.last_byte() < reinterpret_cast<uintptr_t>(other.base) ||
       other.last_byte() < reinterpret_cast<uintptr_t>(output.base))
     return kOk;

@@ -1,5 +1,5 @@
-// tensor_rules.h -- the rules about one tensor of a launch or of a conversion, and about two: pitch, stride,
-// alignment, the bytes that it takes. Texts start with the argument and its value.
+// tensor_rules.h -- the rules about each tensor of a launch or of a conversion (pitch, stride, alignment, the
+// bytes that it takes), and about two tensors (overlap). Texts start with the argument and its value.
 #pragma once
 
 #include <initializer_list>
@@ -13,8 +13,8 @@ namespace dualgemm {
 inline constexpr int kProblemsBytes = 48;
 
 // Fills in what a pitch or a stride of 0 stands for. The stride of a single problem is not looked at. A pitch
-// that no rule has seen yet may be so large that the product wraps; it is refused before anything looks at
-// the stride.
+// that no rule has checked yet may be so large that the product below wraps; such a pitch is refused before
+// anything looks at the stride.
 inline Tensor resolved(Tensor t) {
   t.compact = t.pitch == 0;
   if (t.compact) t.pitch = t.row_elements;
@@ -30,13 +30,13 @@ dualgemm_status_t check_pitch(const Tensor& t, const char* columns, int log2_byt
 // Checks the step from one problem to the next.
 dualgemm_status_t check_stride(const Tensor& t);
 dualgemm_status_t check_alignment(const Tensor& t);
-// Check addresses, after the rules above: that the tensor ends within 64 bits, at *last, and that the two
-// share no byte.
+// Check addresses, after the rules above: that the tensor ends within 64 bits, with its last byte at *last;
+// and that two tensors share no byte.
 dualgemm_status_t check_end(const Tensor& t, uintptr_t* last);
 dualgemm_status_t check_overlap(const Tensor& output, const Tensor& other);
 
-// Checks the ends of all tensors, then that each output overlaps neither an input nor an output behind it. A
-// tensor that is not given breaks no rule.
+// Checks the ends of all tensors, then that each output overlaps neither an input nor an output that follows
+// it in the list. A tensor that is not given breaks no rule.
 using Tensors = std::initializer_list<const Tensor*>;
 dualgemm_status_t check_places(Tensors inputs, Tensors outputs);
 
@@ -45,7 +45,7 @@ dualgemm_status_t check_places(Tensors inputs, Tensors outputs);
 Tensor host_matrix(const char* name, const char* pitch_name, const void* base, int32_t rows,
                    int64_t row_elements, int32_t bits, int64_t pitch);
 Tensor host_factors(const char* name, const void* base, int32_t rows, int32_t k);
-// The matrix as it is for a function that writes the bytes between its rows, too, and behind the last.
+// Returns the matrix with the gaps behind its rows as parts of it, for a function that writes them, too.
 Tensor with_gaps(const Tensor& matrix);
 
 }  // namespace dualgemm

@@ -12,7 +12,7 @@ class Text {
  public:
   const char* get() const { return text_; }
 
-  // What does not fit is cut off.
+  // A text that is too long is cut off.
   [[gnu::format(printf, 2, 3)]] void add(const char* format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -26,7 +26,7 @@ class Text {
   void add_member(const char* member) { add("%s%s", used_ ? ", " : "", member); }
 
  private:
-  char text_[kSize] = {};  // clang 14 gives each size the zeros of the first one for a literal here
+  char text_[kSize] = {};  // with a literal here clang 14 would give each size the zeros of the first size
   size_t used_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// bands.h -- launches kernels whose CTAs take tile after tile. Most have pieces of bands for tiles, which are
-// blocks of 128 rows: those that move factors or quantise, and the one that prepares A
+// bands.h -- launches kernels whose CTAs take tile after tile. In most of them a tile is a piece of a band,
+// which is a block of 128 rows: in those that move factors or quantise, and in the one that prepares A
 // (host/launch/prepare_a.h).
 #pragma once
 
@@ -17,7 +17,7 @@ BandParams band_params(const Rows& rows, int32_t tiles_of_band);
 // What all launches of a call share.
 struct BandLaunch {
   cudaStream_t stream;
-  bool programmatic;  // the kernel may start before what precedes it has ended
+  bool programmatic;  // the kernel may start before the preceding grid has ended
   int32_t sms;
   int64_t tiles;
 };
@@ -26,7 +26,8 @@ dualgemm_status_t query_sms(int32_t* sms);
 BandLaunch band_launch(const Rows& rows, int32_t tiles_of_band, uint32_t flags, int32_t sms,
                        cudaStream_t stream);
 
-// Launches a kernel with its one argument. CTAs take tile after tile, so there are no more than run at once.
+// Launches a kernel with its one argument. CTAs take tile after tile, so a launch has no more of them than
+// run at once.
 dualgemm_status_t launch_kernel(const BandLaunch& launch, const void* kernel, void* params,
                                 int32_t ctas_of_sm);
 template <class Params>

@@ -23,11 +23,11 @@ struct Quantization {
   int32_t tiles_of_band;
 };
 
-// Return what dualgemm_sf_args_init and dualgemm_quantize_args_init set.
+// Return the structures as dualgemm_sf_args_init and dualgemm_quantize_args_init set them.
 dualgemm_sf_args_t default_sf_args();
 dualgemm_quantize_args_t default_quantize_args();
 
-// Check every rule but that about the device, in the order of the manual.
+// Check all rules except the one about the device, in the order of the manual.
 dualgemm_status_t validate(const dualgemm_sf_args_t* args, bool to_atoms, FactorConversion* conversion);
 dualgemm_status_t validate(const dualgemm_quantize_args_t* args, Quantization* quantization);
 

@@ -5,7 +5,7 @@
 
 namespace dualgemm {
 
-// Loads all of them on the current device.
+// Loads all these kernels on the current device.
 dualgemm_status_t load_conversions();
 
 }  // namespace dualgemm

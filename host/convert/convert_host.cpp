@@ -15,7 +15,7 @@
 namespace dualgemm {
 namespace {
 
-// NaN does not count as a magnitude, quiet or signalling. fmax would return a signalling one.
+// NaN, quiet or signalling, does not count as a magnitude. fmax would return a signalling NaN.
 float larger_number(float largest, float magnitude) { return magnitude > largest ? magnitude : largest; }
 
 uint8_t* bytes_of(const Tensor& t, int32_t matrix, int64_t row) {
@@ -59,7 +59,7 @@ class Quantizer {
       for_each_problem(q_.rows, [&](const RowsInUse& use) {
         for (int32_t row = 0; row < use.count; ++row) largest = larger_number(largest, largest_of(use, row));
       });
-      largest = std::min(largest, std::numeric_limits<float>::max());  // an infinity counts as that
+      largest = std::min(largest, std::numeric_limits<float>::max());  // infinity counts as this float
       scale = global_scale_of(largest);
       q_.args.tensor_scales[kLargest] = largest;
       q_.args.tensor_scales[kGlobalScale] = scale;

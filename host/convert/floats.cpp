@@ -34,9 +34,9 @@ float from_fp16(uint16_t bits) {
   return bits & 0x8000 ? -magnitude : magnitude;
 }
 
-// Returns the bits of a magnitude. It is counted in units of the spacing of numbers around it, which is
-// exact; nearbyint rounds to nearest, ties to even. A carry into the next binade goes into the exponent by
-// itself.
+// Returns the bits of a magnitude. The magnitude is divided by the spacing of the format's numbers around it,
+// which is exact; nearbyint rounds to nearest, ties to even. If it is rounded up to the next binade, the sum
+// of exponent and mantissa carries into the exponent.
 uint32_t nearest_bits(const Format& f, double magnitude) {
   const uint32_t infinity = ((uint32_t{1} << (8 * f.bytes - 1 - f.mantissa_bits)) - 1) << f.mantissa_bits;
   if (std::isnan(magnitude)) return f.has_infinity ? infinity | uint32_t{1} << (f.mantissa_bits - 1) : 0x7F;

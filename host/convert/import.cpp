@@ -40,7 +40,8 @@ dualgemm_status_t check_host_memory(const char* name, const void* pointer) {
   return pointer ? kOk : fail(DUALGEMM_STATUS_NULL_POINTER, "%s=NULL: must point to host memory", name);
 }
 
-// Codes of sixteen elements: byte j has elements j and j + 8 there, and 2 j and 2 j + 1 here.
+// Moves the codes of sixteen elements: byte j has elements j and j + 8 in a block of GGUF, and 2 j and 2 j +
+// 1 in `to`.
 void repack(const uint8_t* from, uint8_t* to) {
   const auto code = [from](int i) { return from[i % kCodeBytes] >> (i / kCodeBytes * 4) & 0xF; };
   for (int j = 0; j < kCodeBytes; ++j) to[j] = static_cast<uint8_t>(code(2 * j) | code(2 * j + 1) << 4);
@@ -66,14 +67,15 @@ struct Mxfp4 {
   int32_t rows, blocks;             // of a row
 
   int byte(int32_t row, int32_t block) const { return scales[row * scale_pitch + block]; }
-  // Says whether all 32 elements are +0 or -0: then their factor does not matter.
+  // Returns whether all 32 elements are +0 or -0. Then their factor does not matter.
   bool zero(int32_t row, int32_t block) const {
     const uint8_t* const from = codes + row * code_pitch + block * kMxfp4Elements / 2;
     return std::all_of(from, from + kMxfp4Elements / 2, [](uint8_t two) { return (two & 0x77) == 0; });
   }
 };
 
-// The smallest and the largest factor of a matrix that belong to an element other than zero, and where.
+// The smallest and the largest factor of a matrix, among those of elements that are not all zero, and where
+// they are.
 struct Powers {
   struct Place {
     int byte = 0;
@@ -107,8 +109,9 @@ dualgemm_status_t find_powers(const Mxfp4& matrix, Powers* powers) {
       powers->most.block, powers->most.row, powers->most.byte - powers->least.byte, kMostPower - kLeastPower);
 }
 
-// The power of two that all factors have in common. It makes the largest factor 2^8, so that as few as can be
-// are subnormal, and is itself a normal float: for the smallest ones the largest factor is smaller.
+// Returns the power of two by which all factors are divided. It makes the largest factor 2^8, so that as few
+// factors as possible are subnormal. It is a normal float itself, so if all factors are very small, the
+// largest becomes smaller than 2^8.
 int common_power(const Powers& powers) {
   constexpr int kLeastNormal = -126;
   return powers.any ? std::max(powers.most.byte - kE8m0Bias - kMostPower, kLeastNormal) : 0;
@@ -176,7 +179,7 @@ dualgemm_status_t dualgemm_import_gguf_host(const void* blocks, int64_t row_byte
     for (int32_t block = 0; block < k / kSfBlock; ++block) {
       const uint8_t* const there = from + row * in.pitch + block / kGgufFactors * kGgufBytes;
       const int32_t in_block = block % kGgufFactors;
-      // What is NaN in UE4M3 is zero there.
+      // The byte that is NaN in UE4M3 is zero in GGUF.
       factors[sf_offset(k, row, block)] = there[in_block] == kUe4m3Nan ? 0 : there[in_block];
       repack(there + kGgufFactors + in_block * kCodeBytes, codes + block * kCodeBytes);
     }

@@ -43,12 +43,13 @@ Tensor rows_of(const char* name, const char* pitch_name, const void* base, int32
   return matrix(n, bits_of_output(dtype), 16, {name, pitch_name, nullptr, base, 1, 0, rows, pitch});
 }
 
-// What is added may be the output: a thread reads an element before it writes it.
+// `add` may be the output, because a thread reads an element before it writes it.
 bool adds_in_place(const Combination& combination) {
   return combination.add.base == combination.out.base && combination.add.pitch == combination.out.pitch;
 }
 
-// `columns` are of the rows that are written, and lie in tiles of `piece` columns; `of` says of which rows.
+// The rows that are written have `columns` columns, in tiles of `piece` columns. `of` says in the message
+// which rows these are.
 dualgemm_status_t check_size(const char* name, int32_t columns, int32_t piece, int64_t bands, const char* of,
                              int32_t* tiles) {
   const int64_t all = bands * ceil_div(columns, piece);

@@ -1,6 +1,6 @@
-// moe.h -- what stands around the launches of a layer of experts (MoE), as its rules, launches and twins on
-// the host see it: the rows of the experts from the router's choices, an A of 16 bits in the order of these
-// rows, and the sum of a token's rows.
+// moe.h -- the calls around the launches of a layer of experts (MoE), as their rules, launches and twins on
+// the host see them. They make the rows of the experts out of the router's choices, put an A of 16 bits in
+// the order of these rows, and sum the rows of a token.
 #pragma once
 
 #include "host/common/problem.h"
@@ -10,7 +10,7 @@ namespace dualgemm {
 struct Permutation {
   dualgemm_moe_permute_args_t args;
   bool empty;     // nothing to do: no rule about tensors was looked at
-  int32_t count;  // of choices, which is that of rows
+  int32_t count;  // of choices, which is also the number of rows
 };
 
 struct Gathering {
@@ -28,12 +28,12 @@ struct Combination {
   int32_t tiles;  // of the kernel
 };
 
-// Return what the initialisers of the structures set.
+// Return a structure as the initialiser of its type sets it.
 dualgemm_moe_permute_args_t default_moe_permute_args();
 dualgemm_moe_gather_args_t default_moe_gather_args();
 dualgemm_moe_combine_args_t default_moe_combine_args();
 
-// Check every rule but that about the device, in the order of the manual.
+// Check all rules except the one about the device, in the order of the manual.
 dualgemm_status_t validate(const dualgemm_moe_permute_args_t* args, Permutation* permutation);
 dualgemm_status_t validate(const dualgemm_moe_gather_args_t* args, Gathering* gathering);
 dualgemm_status_t validate(const dualgemm_moe_combine_args_t* args, Combination* combination);

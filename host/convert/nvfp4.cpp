@@ -48,9 +48,9 @@ float from_ue4m3(uint8_t byte) {
 uint8_t to_ue4m3(float value) {
   if (!(value >= 0)) return kUe4m3Nan;
   if (value >= kUe4m3Max) return 0x7E;
-  // The spacing is 2^(e-3) in the binade [2^e, 2^(e+1)) and 2^-9 in all below 2^-6. In units of the spacing
-  // the value keeps 3 mantissa bits, rounding up to the next binade carries into the exponent by itself. All
-  // other operations are exact.
+  // The spacing of UE4M3 is 2^(e-3) in the binade [2^e, 2^(e+1)), and 2^-9 below 2^-6. In units of this
+  // spacing the value is rounded to an integer, whose low 3 bits are the mantissa. Where it is rounded up to
+  // the next binade, the sum below carries into the exponent. All other operations are exact.
   const int exponent = value < 0x1p-6f ? -6 : std::ilogb(value);
   const float units = std::ldexp(value, 3 - exponent);
   float rounded = std::floor(units);
@@ -74,8 +74,8 @@ uint8_t quantize_block(const float* x, float global_scale, uint8_t* packed) {
 }
 
 float global_scale_of(float largest) {
-  // A tiny maximum would ask for more than a float can hold, or than it can hold times 1 / factor. The
-  // largest scale for which it can loses range, not correctness.
+  // For a tiny maximum the scale, or the scale times 1 / factor, would be larger than the largest float. The
+  // largest scale for which neither is loses range, but stays correct.
   constexpr float kMax = std::numeric_limits<float>::max(), kLargest = kMax * kSmallestUe4m3;
   return largest > 0 ? std::min(kUe4m3Max * kE2m1Max / std::min(largest, kMax), kLargest) : 1;
 }

@@ -61,7 +61,8 @@ dualgemm_status_t check_global_scale(float global_scale) {
               static_cast<double>(global_scale));
 }
 
-// What quantising a matrix and its inverse check alike: all but where the tensors lie.
+// Checks the rules that dualgemm_quantize_host and dualgemm_dequantize_host share: all except those about the
+// places of tensors.
 dualgemm_status_t check_both(const float* x, int32_t rows, int32_t k, int64_t ldx, const void* q, int64_t ldq,
                              const void* sf, float global_scale, Tensor* matrix, Packed* packed) {
   if (auto status = check_matrix(x, rows, k, ldx, matrix)) return status;

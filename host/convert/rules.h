@@ -7,7 +7,7 @@
 
 namespace dualgemm {
 
-// Kernels compute places of a tile in 32 bits, up to the end of the last one.
+// Kernels compute rows and columns in 32 bits, up to the end of the last tile.
 inline constexpr int32_t kMaxExtent = std::numeric_limits<int32_t>::max() - 1023;
 
 dualgemm_status_t check_range(const char* name, int32_t value, int32_t last);
@@ -17,14 +17,14 @@ dualgemm_status_t check_given(const char* name, const void* pointer);
 // `rule` says when the pointer has to be NULL.
 dualgemm_status_t check_absent(const char* name, const void* pointer, const char* rule);
 
-// Describe tensors, with their pitches and strides resolved: `t` has everything but what comes before it. The
-// other two are vectors, one for each problem, or one in all.
+// Describe tensors, with their pitches and strides resolved. In `matrix`, `t` has everything except the
+// parameters before it. The other two describe vectors, one for each problem, or one for all problems.
 Tensor matrix(int32_t row_elements, int32_t bits, int32_t alignment, Tensor t);
 Tensor floats(const char* name, const char* stride_name, const float* base, int32_t count, int32_t problems,
               int64_t stride);
 Tensor integers(const char* name, const int32_t* base, int32_t count);
 
-// Checks all rules of tensors. One that is not given breaks none.
+// Checks all rules of tensors. A tensor that is not given breaks no rule.
 dualgemm_status_t check_tensors(Tensors inputs, Tensors outputs, const char* columns);
 
 }  // namespace dualgemm

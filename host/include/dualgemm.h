@@ -13,18 +13,19 @@
  * pages of the manual: formulas, drawings of layouts, batches and groups, the promise of every flag. Here each
  * function and field says what it takes.
  *
- * A launch may also compute one product alone, C = f(alpha1 * A * B1^T), for every other linear layer.
+ * A launch may also compute only one product, C = f(alpha1 * A * B1^T), for every other linear layer.
  *
- * For all functions: pointers in argument structures are device pointers, "host" says otherwise; nothing is
- * allocated or synchronised; several threads may call at once. A function that returns a status leaves every
- * output untouched unless that is SUCCESS, and dualgemm_last_error() then names the argument and its value.
- * (Where one call does several things on the device, and CUDA refuses a later one, the earlier ones are done.)
+ * For all functions: pointers in argument structures are device pointers unless the comment says "host";
+ * nothing is allocated or synchronised; several threads may call at once. A function that returns another
+ * status than SUCCESS leaves every output untouched, and dualgemm_last_error() then names the argument and its
+ * value. (Where one call does several things on the device, and CUDA refuses a later one, the earlier ones are
+ * done.)
  *
  * 0.2.0 is the first release whose structures stay: it may break programs of 0.1, later releases break none
- * of 0.2. A structure begins with its size, which its initialiser sets; later releases append fields. What an
- * older program does not have keeps its default, what a newer one has is refused if it is used, and of a
- * structure that is filled no more is written than the caller has. A size below that of 0.2.0, or above
- * 4,096, is VERSION_MISMATCH.
+ * of 0.2. A structure begins with its size, which its initialiser sets; later releases append fields. A field
+ * that an older program does not know keeps its default. A field that this library does not know is refused
+ * if a newer program sets it. A structure that the library fills is written up to the size that the caller's
+ * structure has. A size below that of 0.2.0, or above 4,096, is VERSION_MISMATCH.
  *
  * Whoever comes with a checkpoint begins at "from a checkpoint to a launch" below.
  */
@@ -143,25 +144,26 @@ typedef enum {
 
 /* dualgemm_args_t.flags */
 enum {
-  /* May start before the preceding grid of the stream has ended (programmatic dependent launch). It waits for
-     that end before it uses any input or writes any output. */
+  /* The launch may start before the preceding grid of the stream has ended (programmatic dependent launch). It
+     waits for the end of that grid before it uses any input or writes any output. */
   DUALGEMM_FLAG_PDL = 1 << 0,
-  /* With PDL, B1, B2, SFB1 and SFB2 may be read before that end: no work that may still run writes them. */
+  /* With PDL the launch may read B1, B2, SFB1 and SFB2 before the preceding grid has ended: the caller promises
+     that no work that may still run writes them. */
   DUALGEMM_FLAG_STATIC_WEIGHTS = 1 << 1,
   /* A row of C has the same bits whatever M, batch, groups and expected_rows are, among launches that all have
      a group_mode or all have none (manual: LAUNCHING.md has the other conditions). */
   DUALGEMM_FLAG_BATCH_INVARIANT = 1 << 2,
-  /* The driver is asked about every pointer: INVALID_VALUE unless all of its tensor lies in memory of the
+  /* The driver is asked about every pointer: INVALID_VALUE unless the whole tensor lies in memory of the
      current device, or in managed or registered host memory (manual: ERRORS.md). Functions that look at no
-     current device, such as dualgemm_can_implement_on, ask nobody. */
+     current device, such as dualgemm_can_implement_on, do not ask it. */
   DUALGEMM_FLAG_CHECK_POINTERS = 1 << 3,
   /* The activation is computed in fp64: f(g) * h(u) is within 2 ulp of fp32, for g and u as the products gave
-     them. Slow, the more on GPUs with little fp64, such as B300 (manual: MODEL.md). */
+     them. It is slow, and slower on GPUs with little fp64, such as B300 (manual: MODEL.md). */
   DUALGEMM_FLAG_EXACT_ACT = 1 << 4,
   DUALGEMM_FLAG_NO_FALLBACK = 1 << 5 /* refuse emulation; this release has none, so it always holds */
 };
 
-/* Groups: problems whose rows are known on the device only, as in a mixture of experts (MoE). */
+/* Groups: problems whose rows are known only on the device, as in a mixture of experts (MoE). */
 typedef enum {
   DUALGEMM_GROUP_NONE = 0,
   DUALGEMM_GROUP_OFFSETS = 1, /* the rows of all groups follow each other in A and C, M in all */
@@ -176,14 +178,15 @@ typedef enum {
  * Strides are from one problem, of the batch or a group, to the next.
  *
  * What a field asks for is done or refused, never ignored:
- *   - flags and enumerators are ones that there are, also where the launch has no tensor of that type. Two
- *     flags hold by themselves: STATIC_WEIGHTS is the caller's promise, of which PDL alone makes use, and
- *     NO_FALLBACK a condition, which every launch of this release keeps;
- *   - pitches, strides and sizes of what is not there (its pointer is NULL) are 0, as are strides between
+ *   - flags and enumerators have to be among those defined here, also where the launch has no tensor of that
+ *     type. Two flags are never refused: STATIC_WEIGHTS is the caller's promise, which only launches with PDL
+ *     use, and NO_FALLBACK a condition, which every launch of this release keeps;
+ *   - pitches, strides and sizes of a tensor whose pointer is NULL have to be 0, and so have strides between
  *     groups whose rows follow each other (OFFSETS);
- *   - pointers and numbers that the c_dtype, the activation or the group_mode does not take keep their default;
- *   - a stride between problems may be anything where there is one problem, which has no next one; those of 32
- *     bits are not negative. */
+ *   - pointers and numbers that the c_dtype, the activation or the group_mode does not take have to keep their
+ *     default;
+ *   - a stride between problems may have any value where there is only one problem; strides of 32 bits must not
+ *     be negative. */
 typedef struct dualgemm_args {
   uint32_t struct_size;          /* set by dualgemm_args_init */
   uint32_t flags;                /* DUALGEMM_FLAG_* */
@@ -194,10 +197,11 @@ typedef struct dualgemm_args {
   int32_t batch;                 /* problems of one shape; 0 = 1 */
   const void *a, *b1, *b2;       /* [m, k], [n, k], [n, k] packed E2M1, element 2i in the low nibble, or a of
                                     another a_dtype; 16-byte aligned */
-  const void *sfa, *sfb1, *sfb2; /* UE4M3, dualgemm_sf_size bytes each; 16-byte aligned. Factors beyond k / 16,
-                                    which there are where k is no multiple of 64, are 0x00 in each: NaN there
-                                    (0x7F, 0xFF) makes every result of its row or column NaN. Those of rows
-                                    beyond the last may be anything. sfa is NULL where a_dtype is not NVFP4 */
+  const void *sfa, *sfb1, *sfb2; /* UE4M3, dualgemm_sf_size bytes each; 16-byte aligned. Where k is no
+                                    multiple of 64, each has factors beyond k / 16, which have to be 0x00: NaN
+                                    there (0x7F, 0xFF) makes every result of its row or column NaN. Factors of
+                                    rows beyond the last may have any value. sfa is NULL where a_dtype is not
+                                    NVFP4 */
   void* c;                       /* [m, n] of c_dtype; 16-byte aligned; overlaps nothing else */
   /* Factors of an NVFP4 C, which the next launch takes as SFA: dualgemm_sf_size(m, n) bytes, with OFFSETS the
      blocks of all groups as in SFA; 16-byte aligned. NULL for any other c_dtype. */
@@ -235,31 +239,31 @@ typedef struct dualgemm_args {
   int32_t instance_id;   /* 0 = automatic, else 1 .. dualgemm_instance_count() */
   int32_t max_sms;       /* 0 = all, else at most this many CTAs run at once */
   int32_t reserved0;     /* 0 */
-  void* workspace;       /* device, 256-byte aligned, overlaps nothing else: optional room for a launch, which is
-                            faster with dualgemm_workspace_size() bytes where these are not 0. Launches on two
-                            streams need one each, those on one stream may share it */
+  void* workspace;       /* device, 256-byte aligned, overlaps nothing else: optional memory. A launch is
+                            faster with dualgemm_workspace_size() bytes if that is not 0. Launches on two
+                            streams need a workspace each, launches on one stream may share one */
   size_t workspace_size; /* bytes, below 2^48 */
   int32_t group_mode;    /* dualgemm_group_mode_t */
   int32_t groups;        /* with a group_mode 1 .. DUALGEMM_MAX_GROUPS, else 0 */
   /* Device memory, 4-byte aligned, with a group_mode. OFFSETS [groups + 1]: group g has the rows
-     group_rows[g] to group_rows[g + 1] - 1. MASKED [groups]: it has group_rows[g] rows. Whatever stands there
-     is clamped. */
+     group_rows[g] to group_rows[g + 1] - 1. MASKED [groups]: group g has group_rows[g] rows. The
+     kernel clamps these numbers. */
   const int32_t* group_rows;
   int32_t expected_rows; /* rows of a usual group, a hint for the choice of the instance and for nothing
                             else; 0 = unknown: M over the groups with OFFSETS, M with MASKED */
   /* Elements from one problem's numbers to the next; 0 = one for all. reserved1: 0. */
   int32_t alpha_stride, c_global_scale_stride, reserved1;
   int64_t bias_stride;
-  /* Floats from the row factors of one problem to those of the next; 0 = m. With OFFSETS they lie by row of A
-     and of C. */
+  /* Floats from the row factors of one problem to those of the next; 0 = m. With OFFSETS there is one factor
+     for each row of A, or of C. */
   int64_t batch_stride_a_row_scale, batch_stride_c_row_scale;
-  /* NVFP4 (default), or BF16 or FP16: a is [m, k] of that type then, and sfa NULL. On compute capability 9.0
-     alone, NOT_SUPPORTED elsewhere */
+  /* NVFP4 (default), or BF16 or FP16: a is [m, k] of that type then, and sfa NULL. Only on compute capability
+     9.0, NOT_SUPPORTED elsewhere */
   int32_t a_dtype;
   int32_t reserved3; /* 0 */
   /* Since 0.3.0. Products of A: 2 (or 0), or 1:
          C = linear_activation(alpha1 * a_row_scale[m] * A * B1^T + bias1[n]) * c_row_scale[m] + c_add
-     What belongs to the second product, and the activation of two, keep their defaults then. */
+     With 1, the fields of the second product, and `activation`, have to keep their defaults. */
   int32_t products;
   int32_t linear_activation; /* dualgemm_linear_activation_t, default NONE; with products = 1 */
   /* Optional [m, n] of c_dtype, which is BF16, FP16 or FP32; 16-byte aligned; with products = 1. It may be C
@@ -314,7 +318,7 @@ DUALGEMM_API dualgemm_status_t dualgemm_init(void) DUALGEMM_NOEXCEPT;
 /* ---- questions ----------------------------------------------------------------------------------------- */
 
 /* A device, as far as this library looks at one. Host memory; may be filled by hand to ask about a machine
- * that is not there: after dualgemm_device_init a B200 is cc_major = 10, sm_count = 148,
+ * that is not at hand: after dualgemm_device_init a B200 is cc_major = 10, sm_count = 148,
  * driver_version = 13000. */
 typedef struct dualgemm_device {
   uint32_t struct_size;       /* set by dualgemm_device_init */
@@ -324,9 +328,10 @@ typedef struct dualgemm_device {
   int32_t ordinal;        /* for messages only */
   char name[68];          /* for messages only, NUL-terminated, may be empty */
   /* Clusters of 2 and of 4 CTAs with full shared memory that run at once (cudaOccupancyMaxActiveClusters): an
-   * odd SM of a part of the chip joins none. 0 = not known: as many of 2 as the SMs allow, and of 4 what the
-   * largest such chip has in proportion. -1 = none: dualgemm_current_device says so where CUDA counts 0, or
-   * cannot count, and a launch then takes an instance without such clusters. Libraries of 0.2 refuse -1. */
+   * odd SM of a part of the chip belongs to none. 0 = not known: the library then assumes as many clusters of 2
+   * as the SMs allow, and as many of 4 as the largest chip of this architecture has, in proportion to its SMs.
+   * -1 = none: dualgemm_current_device says so where CUDA counts 0, or cannot count, and a launch then takes an
+   * instance without such clusters. Libraries of 0.2 refuse -1. */
   int32_t clusters_of_2, clusters_of_4;
 } dualgemm_device_t;
 
@@ -341,15 +346,16 @@ DUALGEMM_API dualgemm_status_t dualgemm_current_device(dualgemm_device_t* device
 
 /* What a launch with these arguments would return before it launches: SUCCESS or the first violated rule. The
  * first form asks about the current device, the second one needs no GPU. Pointers are compared, never
- * followed. With DUALGEMM_FLAG_CHECK_POINTERS the first asks the driver about them; the second, which has
- * nobody to ask, takes any address. */
+ * followed. With DUALGEMM_FLAG_CHECK_POINTERS the first form asks the driver about them; the second form, which
+ * has no driver to ask, accepts any address. */
 DUALGEMM_API dualgemm_status_t dualgemm_can_implement(const dualgemm_args_t* args) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* args,
                                                          const dualgemm_device_t* device) DUALGEMM_NOEXCEPT;
 
 /* Bytes of workspace that make a launch with these arguments faster on the current device: on compute
- * capability 9.0, with many rows of A, which are expanded there once, or put in order if they have 16 bits. 0
- * elsewhere, and without a device. With less room, or none, a launch takes an instance that needs none. */
+ * capability 9.0, with many rows of A, which are expanded in the workspace once, or put in order if they have
+ * 16 bits. 0 elsewhere, and without a device. With a smaller workspace, or none, a launch takes an instance
+ * that needs none. */
 DUALGEMM_API dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args,
                                                        size_t* bytes) DUALGEMM_NOEXCEPT;
 
@@ -445,7 +451,7 @@ DUALGEMM_API dualgemm_status_t dualgemm_dequantize_host(const void* q, int64_t l
  *
  * Rows, batches and groups are as those of A in a launch: with OFFSETS the rows of all groups follow each
  * other and the factors of each begin at a block of 128 rows of their own, with MASKED and in a batch every
- * problem has its own matrix. Of rows that are not in use nothing is read or written. */
+ * problem has its own matrix. Rows that are not in use are neither read nor written. */
 
 /* Scale factors in rows, as checkpoints hold them, and in 128x4 atoms. */
 typedef struct dualgemm_sf_args {
@@ -470,7 +476,7 @@ DUALGEMM_API void dualgemm_sf_args_init_sized(dualgemm_sf_args_t* args,
                                               size_t struct_size) DUALGEMM_NOEXCEPT;
 #define dualgemm_sf_args_init(args) dualgemm_sf_args_init_sized((args), sizeof(dualgemm_sf_args_t))
 
-/* From rows to atoms. Of each block of 128 rows that holds one in use all is written, padding as zero. */
+/* From rows to atoms. Every block of 128 rows that holds a row in use is written whole, padding as zero. */
 DUALGEMM_API dualgemm_status_t dualgemm_sf_swizzle(const dualgemm_sf_args_t* args,
                                                    dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_sf_swizzle_host(const dualgemm_sf_args_t* args) DUALGEMM_NOEXCEPT;
@@ -484,7 +490,7 @@ DUALGEMM_API dualgemm_status_t dualgemm_sf_unswizzle_host(const dualgemm_sf_args
 typedef enum {
   DUALGEMM_SCALE_GIVEN = 0,  /* global_scale, times *global_scale_dev where there is one */
   DUALGEMM_SCALE_TENSOR = 1, /* 448 * 6 / max|x| over all rows in use, to tensor_scales */
-  DUALGEMM_SCALE_ROW = 2,    /* the same of each row, its reciprocal to row_scale */
+  DUALGEMM_SCALE_ROW = 2,    /* the same for each row; its reciprocal goes to row_scale */
   DUALGEMM_SCALE_MAX_ENUM = 0x7fffffff
 } dualgemm_scale_mode_t;
 
@@ -528,9 +534,9 @@ DUALGEMM_API void dualgemm_quantize_args_init_sized(dualgemm_quantize_args_t* ar
   dualgemm_quantize_args_init_sized((args), sizeof(dualgemm_quantize_args_t))
 
 /* The arithmetic is that of dualgemm_quantize_host, after a conversion of x to fp32. A computed scale is that
- * of dualgemm_global_scale_host. NaN makes the factor of its block 0x7F and counts in no maximum; an infinity
- * counts as the largest float, and becomes 6 times its factor. Of each block of 128 rows that holds one in
- * use every factor is written, padding as zero; of q the k elements of rows in use. */
+ * of dualgemm_global_scale_host. NaN makes the factor of its block 0x7F; the maxima of rows and of x leave it
+ * out. An infinity counts as the largest float, and becomes 6 times its factor. In every block of 128 rows that
+ * holds a row in use all factors are written, padding as zero; in q the k elements of rows in use are. */
 DUALGEMM_API dualgemm_status_t dualgemm_quantize(const dualgemm_quantize_args_t* args,
                                                  dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_quantize_host_ex(const dualgemm_quantize_args_t* args)
@@ -547,15 +553,15 @@ DUALGEMM_API dualgemm_status_t dualgemm_quantize_host_ex(const dualgemm_quantize
  *     dualgemm_launch_ex        down of each expert: one product, OFFSETS
  *     dualgemm_moe_combine      each token's rows, topk_weights -> their sum
  *
- * The router's weights may be the down launch's c_row_scale = row_weight instead. On Hopper such a launch takes an
- * instance for row factors, which is slower.
+ * The router's weights may be the down launch's c_row_scale = row_weight instead. On Hopper such a launch takes
+ * an instance for row factors, which is slower.
  *
- * m and rows are tokens * top_k, at most 2^31 - 1024. What is said above of functions on the device, and of their
- * twins, holds here, too. tokens == 0 or top_k == 0 succeeds without touching anything. The same input gives the
- * same bits. All since 0.3.0. */
+ * m and rows are tokens * top_k, at most 2^31 - 1024. What is said above about functions on the device, and
+ * about their twins, is true of these functions, too. tokens == 0 or top_k == 0 succeeds without touching
+ * anything. The same input gives the same bits. All since 0.3.0. */
 
-/* From the experts that each token has chosen to rows of the experts, in the order of the experts. Those of an
- * expert have the order of the tokens, and of a token's choices. */
+/* From the experts that each token has chosen to rows of the experts, in the order of the experts. The rows
+ * of one expert have the order of the tokens, and those of one token the order of its choices. */
 typedef struct dualgemm_moe_permute_args {
   uint32_t struct_size;      /* set by dualgemm_moe_permute_args_init */
   uint32_t flags;            /* DUALGEMM_FLAG_PDL or 0 */
@@ -621,7 +627,8 @@ typedef struct dualgemm_moe_combine_args {
   int32_t c_dtype;          /* BF16 (default), FP16 or FP32 */
   int32_t out_dtype;        /* BF16 (default), FP16 or FP32 */
   int32_t reserved0;        /* 0 */
-  /* [tokens, top_k], of dualgemm_moe_permute; 4-byte aligned. What is no row of c, such as -1, adds nothing. */
+  /* [tokens, top_k], of dualgemm_moe_permute; 4-byte aligned. A number that is no row of c, as -1, adds
+     nothing. */
   const int32_t* token_row;
   const void* c;            /* [tokens * top_k, n] of c_dtype; 16-byte aligned */
   /* Optional [tokens, n] of out_dtype, such as a shared expert or a residual; 16-byte aligned. It may be out, with
@@ -629,8 +636,8 @@ typedef struct dualgemm_moe_combine_args {
   const void* add;
   void* out;                /* [tokens, n] of out_dtype; 16-byte aligned; overlaps nothing else */
   int64_t ldc, ld_add, ld_out; /* from one row to the next, in elements; 0 = compact. Multiples of 16 bytes */
-  /* Optional [tokens, top_k], 4-byte aligned: the router's weights. NULL: 1 each. That of a choice without a row is
-     not read. */
+  /* Optional [tokens, top_k], 4-byte aligned: the router's weights. NULL: 1 each. The weight of a choice without
+     a row is not read. */
   const float* topk_weights;
 } dualgemm_moe_combine_args_t;
 
@@ -640,9 +647,9 @@ DUALGEMM_API void dualgemm_moe_combine_args_init_sized(dualgemm_moe_combine_args
 #define dualgemm_moe_combine_args_init(args) \
   dualgemm_moe_combine_args_init_sized((args), sizeof(dualgemm_moe_combine_args_t))
 
-/* Sums are fp32, from +0 on, in the order of the choices: sum = fma(weight, c, sum), rounded once to nearest even.
- * `add` comes last, without a weight, rounded likewise; out is converted once. A token without rows gets 0, or
- * `add`. A NaN may have other bits than the twin's. */
+/* Sums are fp32, from +0 on, in the order of the choices: sum = fma(weight, c, sum), rounded once to nearest
+ * even. `add` comes last, without a weight, rounded likewise; out is converted once. A token without rows gets
+ * 0, or `add`. A NaN may have other bits than the twin's. */
 DUALGEMM_API dualgemm_status_t dualgemm_moe_combine(const dualgemm_moe_combine_args_t* args,
                                                     dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_moe_combine_host(const dualgemm_moe_combine_args_t* args)
@@ -658,15 +665,15 @@ DUALGEMM_API dualgemm_status_t dualgemm_moe_combine_host(const dualgemm_moe_comb
  *     rows gate 0, up 0, gate 1, ..   b1 = b       b2 = b + K / 2          ldb1 = ldb2 = 2 * K
  *
  * Factors go to SFB1 and SFB2, each dualgemm_sf_size(N, K) bytes of atoms: 512 bytes for 128 rows x 4 factors.
- * The one of elements 16 * block to 16 * block + 15 of a row lies at (dualgemm_sf_offset)
+ * The factor of elements 16 * block to 16 * block + 15 of a row lies at (dualgemm_sf_offset)
  *
  *     row / 128 * 128 * P + block / 4 * 512 + row % 32 * 16 + row % 128 / 32 * 4 + block % 4
  *
- * with P = 4 * ceil(K / 64), and is zero for the blocks K / 16 to P - 1; rows beyond the last may hold
- * anything. SFA is alike. dualgemm_sf_swizzle makes atoms of rows of K / 16 bytes, once for gate and once for
- * up: src = sf and sf + N * K / 16, or with rows in turn src = sf and sf + K / 16, pitch = K / 8. For atoms
- * that gate and up share there is dualgemm_sf_split_host, for GGUF's blocks dualgemm_import_gguf_host, for MXFP4
- * dualgemm_import_mxfp4_host.
+ * with P = 4 * ceil(K / 64). The factors of the blocks K / 16 to P - 1 have to be zero; those of rows beyond
+ * the last may have any value. SFA has the same layout. dualgemm_sf_swizzle makes atoms of rows of K / 16
+ * bytes, once for gate and once for up: src = sf and sf + N * K / 16, or, if rows of gate and up alternate, src
+ * = sf and sf + K / 16, pitch = K / 8. For atoms that gate and up share there is dualgemm_sf_split_host, for
+ * GGUF's blocks dualgemm_import_gguf_host, for MXFP4 dualgemm_import_mxfp4_host.
  *
  * Global scales become the alphas. A is quantised by dualgemm_quantize in one of its scale modes:
  *
@@ -712,17 +719,18 @@ DUALGEMM_API dualgemm_status_t dualgemm_import_gguf_host(const void* blocks, int
  *
  *     value * 2^(byte - 127) = value * factor * scale
  *
- * where both factors of the 32 elements are equal, and *scale, a normal power of two, is the same for all: it
- * is a decode scale, which goes into alpha1 or alpha2 as weight_scale_2 does. Factors whose elements are all
- * zero become 0x00. Those of all others are at most 2^17 times each other, else the matrix has no such form and
- * is NOT_SUPPORTED, which dualgemm_last_error() explains with the smallest, the largest and the span.
+ * where both factors of the 32 elements are equal, and *scale, a normal power of two, is the same for all
+ * elements: it is a decode scale, which goes into alpha1 or alpha2 as weight_scale_2 does. Factors whose
+ * elements are all zero become 0x00. Of the other factors the largest may be at most 2^17 times the smallest.
+ * If it is more, the matrix has no such form, and the call returns NOT_SUPPORTED; dualgemm_last_error() names
+ * both and the span.
  *
- * q has [rows, k] elements, of which only zeros are told from others; ldq counts elements, is even and at least
- * k (0 = k). scales has k / 32 bytes a row, `pitch` bytes from one row to the next, at least k / 32 (0 =
- * compact). k is a multiple of 32. Of gate and up in turn (gpt-oss) take each side: q and scales of its first
- * row, ldq = 2 * k, pitch = k / 16. sf gets dualgemm_sf_size(rows, k) bytes, padding as zero. 0xFF is
- * INVALID_VALUE. rows == 0 or k == 0 succeeds without touching anything. Host memory, no alignment but that of
- * a float for scale. */
+ * q has [rows, k] elements; only whether an element is zero is looked at. ldq counts elements, is even and at
+ * least k (0 = k). scales has k / 32 bytes a row, `pitch` bytes from one row to the next, at least k / 32 (0 =
+ * compact). k is a multiple of 32. Where rows of gate and up alternate (gpt-oss), one call is for each of the
+ * two: q and scales of its first row, ldq = 2 * k, pitch = k / 16. sf gets dualgemm_sf_size(rows, k) bytes,
+ * padding as zero. 0xFF is INVALID_VALUE. rows == 0 or k == 0 succeeds without touching anything. Host memory,
+ * no alignment but that of a float for scale. */
 DUALGEMM_API dualgemm_status_t dualgemm_import_mxfp4_host(const void* q, int64_t ldq, const void* scales,
                                                           int64_t pitch, int32_t rows, int32_t k, void* sf,
                                                           float* scale) DUALGEMM_NOEXCEPT;
@@ -732,11 +740,11 @@ DUALGEMM_API dualgemm_status_t dualgemm_import_mxfp4_host(const void* q, int64_t
 /* Computes on the host, in double precision, what a launch with these arguments does, every pointer of which
  * points to host memory: C, SFC, D1, D2 and amax_out, each converted once from the exact result (to NVFP4 as
  * dualgemm_quantize_host does, from fp32), in the rows in use. Each step has the range of the launch's fp32:
- * what is too large becomes infinite, what is below 2^-126 a multiple of 2^-149 (manual: FORMATS.md, and
- * DEBUGGING.md where the two may differ). The launch's rules
- * hold; instance_id, max_sms and flags change nothing, but for EXACT_ACT, whose activation has the range of
- * fp64. `y`, if it is not NULL, gets C before its conversion, without the encode scale:
- * [m, n] doubles, for each matrix of a batch and of groups with MASKED. Plain loops: 2 m n k multiplications. */
+ * a result that is too large becomes infinite, one below 2^-126 a multiple of 2^-149 (manual: FORMATS.md;
+ * DEBUGGING.md says where launch and reference may differ). The rules of a launch hold; instance_id, max_sms
+ * and flags change nothing, except EXACT_ACT, with which the activation has the range of fp64. `y`, if it is
+ * not NULL, gets C before its conversion, without the encode scale: [m, n] doubles, for each matrix of a batch
+ * and of groups with MASKED. Plain loops: 2 m n k multiplications. */
 DUALGEMM_API dualgemm_status_t dualgemm_reference_host(const dualgemm_args_t* args,
                                                        double* y) DUALGEMM_NOEXCEPT;
 

@@ -42,8 +42,8 @@ dualgemm_status_t look_up_pointers(const Problem& problem, const dualgemm_device
   return check_pointers(problem, device.ordinal);
 }
 
-// Returns the bytes of workspace that the choice would make use of if it had them: none where what is asked
-// for is refused anyway.
+// Returns the bytes of workspace that the choice would make use of if it had them: 0 where the launch is
+// refused anyway.
 size_t usable_workspace(const Problem& problem, const dualgemm_device_t& device) {
   const UnreportedErrors unreported;
   IndexedInstance chosen;
@@ -51,7 +51,7 @@ size_t usable_workspace(const Problem& problem, const dualgemm_device_t& device)
   return status == kOk && chosen.instance ? workspace_bytes(problem, chosen.instance->plan) : 0;
 }
 
-// The same for the current device; none where that is not known.
+// The same for the current device; 0 where that device is not known.
 size_t usable_workspace(const Problem& problem) {
   const CudaErrorScope errors;
   const UnreportedErrors unreported;
@@ -85,7 +85,8 @@ dualgemm_status_t launch(const dualgemm_args_t* args, cudaStream_t stream) {
   return launch(problem, device, stream);
 }
 
-// Launches if the workspace is as large as *bytes, which the choice would make use of.
+// Sets *bytes to the workspace that the choice would make use of, and launches if the caller's workspace is
+// as large.
 dualgemm_status_t try_launch(const dualgemm_args_t* args, size_t* bytes, cudaStream_t stream) {
   Problem problem;
   if (auto status = validate(args, &problem)) return status;

@@ -1,5 +1,5 @@
 // arguments.cpp -- the binary interface of dualgemm_args_t, and the one place that describes the tensors of a
-// launch: how many problems, rows and elements each has, and at which distances they lie.
+// launch: how many problems, rows and elements each tensor has, and how far apart these lie.
 
 #include "host/launch/arguments.h"
 
@@ -66,7 +66,7 @@ Tensor scale_factors(int32_t row_elements, Tensor t) {
   return resolved(t);
 }
 
-// A vector is aligned to an element, and so are those of several problems.
+// A vector is aligned to an element, and so is the vector of each problem.
 Tensor vector(int32_t elements, int32_t bits, Tensor t) {
   t.rows = 1;
   t.row_elements = elements;
@@ -75,8 +75,9 @@ Tensor vector(int32_t elements, int32_t bits, Tensor t) {
   return resolved(t);
 }
 
-// Groups with offsets share one A and one C, and all that lies by their rows. Each begins a block of scale
-// factors there, and only the device knows their rows: the host is certain of the first block alone.
+// Groups with offsets share one A and one C, and all other tensors that have a row for each row of these.
+// Each group begins at a new block of scale factors, and only the device knows the rows of groups, so the
+// host is certain only of the first block.
 int32_t row_problems(const Problem& p) { return p.group_offsets() ? 1 : p.problems; }
 int64_t row_blocks(const Problem& p) { return p.group_offsets() ? 1 : sf_row_blocks(p.args.m); }
 
@@ -110,13 +111,13 @@ void describe_inputs(Problem& p) {
   if (p.products == 2)
     in(kSfb2, factors({"sfb2", nullptr, "batch_stride_sfb2", x.sfb2, all, x.batch_stride_sfb2, sfb_blocks}));
 
-  // Numbers and biases have one for all problems where their stride is 0.
+  // With a stride of 0 all problems share one number or bias.
   const auto alike = [all](int64_t stride) { return stride == 0 ? 1 : all; };
   const auto number = [&alike](const char* name, const char* stride_name, const float* base, int32_t stride) {
     return vector(1, kNumberBits, {name, nullptr, stride_name, base, alike(stride), stride});
   };
-  // A tensor that the launch does not have keeps its default: no address. The two alphas share a stride, and
-  // so do the two biases: where either is there, both are described.
+  // A tensor that the launch does not have keeps its default, which has no address. The two alphas share a
+  // stride, and so do the two biases: if a launch has either, both are described.
   if (x.alpha1_dev || x.alpha2_dev) {
     in(kAlpha1, number("alpha1_dev", "alpha_stride", x.alpha1_dev, x.alpha_stride));
     in(kAlpha2, number("alpha2_dev", "alpha_stride", x.alpha2_dev, x.alpha_stride));

@@ -1,8 +1,8 @@
 // check_pointers.cpp -- see check_pointers.h.
 //
-// cuPointerGetAttributes answers for any address, in a stream capture and without a current context, too. Of
-// memory that CUDA does not know it says that all attributes are 0. On an H200 with CUDA 13.0 the range was
-// the allocation, as many bytes as were asked for, for cudaMalloc, cudaMallocAsync, cudaMallocHost,
+// cuPointerGetAttributes answers for any address, in a stream capture and without a current context, too. For
+// an address that CUDA does not know it sets all attributes to 0. On an H200 with CUDA 13.0 the range was the
+// allocation, as many bytes as were asked for, for cudaMalloc, cudaMallocAsync, cudaMallocHost,
 // cudaMallocManaged and cudaHostRegister. For memory that cuMemMap maps it was the reserved range, of which
 // parts may not be mapped: so the last byte of a tensor is asked about as well. (cuMemGetAddressRange says
 // one mapping there, but a tensor may go on in the next.) The documents say no more than that the range is
@@ -76,7 +76,7 @@ dualgemm_status_t check_tensor(GetAttributes get, const Tensor& t, int32_t ordin
   if (auto status = look_up(get, t, address, &memory)) return status;
   if (auto status = check_seen(t, memory, ordinal)) return status;
   const auto bytes = static_cast<uint64_t>(t.all_bytes());
-  if (memory.size == 0 || bytes == 0) return kOk;  // nothing is known of an end, or nothing is used
+  if (memory.size == 0 || bytes == 0) return kOk;  // the end is not known, or no byte is used
   const uint64_t left = memory.start + memory.size - address;
   if (bytes > left)
     return fail(DUALGEMM_STATUS_INVALID_VALUE,

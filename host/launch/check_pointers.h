@@ -6,8 +6,8 @@
 
 namespace dualgemm {
 
-// Checks that the device with this ordinal, which is current, sees all of every tensor of the problem, and of
-// the workspace. It asks the driver and follows no pointer.
+// Checks that the device with this ordinal, which is the current one, sees every tensor of the problem as a
+// whole, and the whole workspace. It asks the driver and follows no pointer.
 dualgemm_status_t check_pointers(const Problem& problem, int32_t ordinal);
 
 }  // namespace dualgemm

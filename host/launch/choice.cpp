@@ -33,16 +33,17 @@ struct Question {
   bool operator==(const Question&) const = default;
 };
 
-// A program asks about the same few problems again and again, of each perhaps twice: what workspace it wants,
-// and then to launch without one. Each thread remembers its last answers, one for each place that a question
-// may take. An answer depends on the question alone, so it stays right.
+// A program asks about the same few problems again and again, and about each problem perhaps twice: which
+// workspace it wants, and then which instance to launch without one. Each thread remembers its last answers
+// in kPlaces places; a question always takes the same place. An answer depends only on the question, so it
+// stays right.
 IndexedInstance answer(const Question& question) {
   struct Remembered {
     Question question;
     IndexedInstance choice;
   };
   constexpr size_t kPlaces = 64;
-  thread_local Remembered places[kPlaces] = {};  // of no problem: M, N and K are above 0 in every question
+  thread_local Remembered places[kPlaces] = {};  // none yet: questions have M, N and K above 0
   const Shape& shape = question.shape;
   uint32_t mixed = 0;
   for (const int32_t number : {shape.m, shape.n, shape.k, shape.problems, question.kind.products,
@@ -70,7 +71,7 @@ Text<128> why_no_clusters(const Machine& machine, int32_t size) {
   return text;
 }
 
-// Returns whether so many bytes of workspace are room for every instance of a kind with stream-K.
+// Returns whether a workspace of so many bytes is large enough for every instance of a kind with stream-K.
 bool has_room_for_parts(const Problem& problem, const InstanceKind& kind, size_t workspace) {
   const auto instances = instances_of(kind, problem.grouped());
   return std::all_of(instances.begin(), instances.end(), [&](const IndexedInstance& indexed) {
@@ -87,7 +88,7 @@ int32_t smallest_cluster(const InstanceKind& kind, bool grouped) {
   return smallest;
 }
 
-// Checks that the instance that the caller asks for can do on this device what the caller asks for.
+// Checks that the instance that the caller names can compute the caller's launch on this device.
 dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& device, Arch arch,
                                size_t workspace, const Instance& instance) {
   const dualgemm_args_t& args = problem.args;
@@ -119,7 +120,7 @@ dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& 
   return DUALGEMM_STATUS_SUCCESS;
 }
 
-// An A of 16 bits is for tensor cores that multiply what the kernel expands NVFP4 to.
+// An A of 16 bits needs an architecture whose kernels expand NVFP4 to 16 bits and multiply those.
 dualgemm_status_t check_a(const Problem& problem, const dualgemm_device_t& device, Arch arch) {
   if (problem.packed_a() || limits_of(arch).multiplies_16_bits) return DUALGEMM_STATUS_SUCCESS;
   const int32_t a_dtype = problem.args.a_dtype;
@@ -130,7 +131,8 @@ dualgemm_status_t check_a(const Problem& problem, const dualgemm_device_t& devic
               device.cc_major, device.cc_minor);
 }
 
-// Reports that no instance of this kind takes the problem. The reason may be its clusters alone.
+// Reports that no instance of this kind takes the problem. The only reason may be the clusters that the
+// instances need.
 dualgemm_status_t fail_none(const Problem& problem, const InstanceKind& kind, const Machine& machine) {
   const dualgemm_args_t& args = problem.args;
   Text<256> asked;
@@ -154,8 +156,8 @@ dualgemm_status_t fail_none(const Problem& problem, const InstanceKind& kind, co
               capability, machine.sms);
 }
 
-// Returns the activation of two products that takes as much as this one does: its gate is the same function,
-// or as cheap.
+// Returns an activation of two products that costs as much as this activation of one product: its gate is the
+// same function, or one that is as cheap.
 ActivationKind function_of(LinearActivation activation) {
   switch (activation) {
     case LinearActivation::kSilu: return ActivationKind::kSwiglu;
@@ -214,8 +216,8 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
   Allowed allowed{
       .split_k = true, .prepared_a = room, .stream_k = room && has_room_for_parts(problem, kind, workspace)};
   if (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) {
-    // Whether split-K or stream-K pays depends on M, which must change no bit; nor must the tile, where it
-    // could.
+    // Whether split-K or stream-K is faster depends on M, and M must not change a bit; so neither is allowed.
+    // Where the tile could change bits, it must not depend on M, either.
     allowed.split_k = allowed.stream_k = false;
     if (!architecture.tiles_agree) {
       allowed.prepared_a = false;
@@ -224,7 +226,7 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
     }
   }
   *choice = answer({kind, shape, machine, allowed});
-  // A general instance computes what plain ones do, where none of those runs on the device.
+  // If no plain instance runs on the device, a general instance computes the same.
   if (!choice->instance && !kind.general)
     *choice = answer({{kind.arch, kind.c_type, true, kind.a_type, kind.products}, shape, machine, allowed});
   return choice->instance ? check_tiles(problem, *choice->instance) : fail_none(problem, kind, machine);

@@ -14,8 +14,8 @@ namespace dualgemm {
 // groups.
 Shape shape_of(const Problem& problem);
 
-// Checks what is left once the device is known. *choice becomes the instance to launch with so many bytes of
-// workspace, or kNoInstance where none runs because K is 0.
+// Checks the rules that are left once the device is known. *choice becomes the instance to launch if the
+// workspace has `workspace` bytes, or kNoInstance where no kernel runs because K is 0.
 dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device, size_t workspace,
                          IndexedInstance* choice);
 

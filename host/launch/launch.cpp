@@ -56,7 +56,7 @@ GeneralParams general_params(const Problem& problem) {
 }
 
 dualgemm_status_t fill_with_zeros(const Tensor& t, cudaStream_t stream) {
-  // Problems without a gap between them are filled as the rows of one.
+  // Problems without a gap between them are filled as if they were the rows of one problem.
   const bool without_gaps = t.stride == t.rows * t.pitch;
   const int32_t fills = without_gaps ? 1 : t.problems;
   const auto rows = static_cast<size_t>(without_gaps ? t.rows * t.problems : t.rows);
@@ -69,7 +69,7 @@ dualgemm_status_t fill_with_zeros(const Tensor& t, cudaStream_t stream) {
   return DUALGEMM_STATUS_SUCCESS;
 }
 
-// Adds what CTAs with stream-K have to know of each other.
+// Adds what the CTAs of a launch with stream-K have to know of each other.
 void add_shares(const Problem& problem, const Plan& plan, int64_t ctas, Params* params) {
   if (!plan.tile.stream_k) return;
   const StreamSpace space = stream_space(problem, plan);
@@ -123,7 +123,7 @@ dualgemm_status_t make_params(const Problem& problem, const Instance& instance, 
   params->c_type = args.c_dtype;
   params->group_rows = start_of<const int32_t>(in[kRowsOfGroups]);
   params->group_offsets = problem.group_offsets() ? 1 : 0;
-  // Without PDL nothing that precedes the launch still runs, or its own pass over A alone.
+  // Without PDL nothing that precedes the kernel still runs, except perhaps the launch's own pass over A.
   params->static_weights =
       (args.flags & DUALGEMM_FLAG_PDL) == 0 || (args.flags & DUALGEMM_FLAG_STATIC_WEIGHTS) != 0;
   params->general = general_params(problem);
@@ -168,9 +168,9 @@ dualgemm_status_t launch_instance(const Problem& problem, const Instance& instan
   return error == cudaSuccess ? DUALGEMM_STATUS_SUCCESS : fail_launch(error, instance.name, stream);
 }
 
-// The sum of no products is 0, and the bytes of 0 are zero in every type of an output. So this is right for
-// K == 0 where f(0) * h(0) = 0, as for all activations of the interface. Biases are refused there. Of |C| the
-// largest is 0, to which *amax_out need not be raised.
+// The sum of no products is 0, and the bytes of 0 are zero in every type of an output. So this is right for K
+// == 0 if f(0) * h(0) = 0, which is true of all activations of the interface. Biases are refused with K == 0.
+// The largest |C| is 0, and to 0 *amax_out need not be raised.
 dualgemm_status_t launch_zero_fill(const Problem& problem, cudaStream_t stream) {
   for (const Tensor& output : problem.written_outputs())
     if (output.base != problem.args.amax_out)

@@ -12,9 +12,10 @@
 namespace dualgemm {
 namespace {
 
-// Remembers which instances were loaded. Loading one again does no harm: those beyond its size are loaded by
-// each launch. After cudaDeviceReset what counts stays true: the attribute survives, and the code loads when
-// it is used, in a capture as well (an H200, driver 580; CUDA documents neither).
+// Remembers which instances were loaded. Loading an instance again does no harm: instances beyond kInstances
+// are loaded by each launch. After cudaDeviceReset nothing has to be loaded again: the attribute survives,
+// and the code loads when it is used, also in a capture (seen on an H200, driver 580; CUDA documents
+// neither).
 class Loaded {
  public:
   bool has(int32_t index) const {

@@ -32,8 +32,9 @@ size_t workspace_bytes(const Problem& problem, const Plan& plan) {
   return plan.prepared_a() ? prepared_a_bytes(problem) + stream_space(problem, plan).bytes : 0;
 }
 
-// Fewer than two tiles for each CTA are shared, and a CTA has parts of two at most. A row of A there takes a
-// multiple of 512 bytes, so that all of it begins at a multiple of 256.
+// Fewer than two tiles for each CTA are shared, and a CTA has parts of at most two tiles. A row of A in the
+// workspace takes a multiple of 512 bytes, so that the counts and the sums behind A begin at multiples of
+// 256.
 StreamSpace stream_space(const Problem& problem, const Plan& plan) {
   StreamSpace space{};
   if (!plan.tile.stream_k) return space;

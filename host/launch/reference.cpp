@@ -1,6 +1,6 @@
 // reference.cpp -- the result of a launch in double precision, computed on the host as the manual writes it
-// down: for callers who want to see what is right, and for the first answer where there is no GPU. Nothing is
-// rounded before an output is, but every step has the range of a launch's fp32.
+// down: for callers who want to see what is right, and for the first answer where there is no GPU. Only
+// outputs are rounded, but every step has the range of a launch's fp32.
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@
 namespace dualgemm {
 namespace {
 
-// Return NaN where either is NaN, as the kernel's do.
+// Return NaN if either argument is NaN, as the functions of the kernel do.
 double smaller(double x, double y) { return std::isnan(x) || std::isnan(y) ? x + y : std::min(x, y); }
 double larger(double x, double y) { return std::isnan(x) || std::isnan(y) ? x + y : std::max(x, y); }
 
@@ -35,7 +35,7 @@ class Activation {
   explicit Activation(const dualgemm_args_t& args)
       : args_(args), exact_((args.flags & DUALGEMM_FLAG_EXACT_ACT) != 0) {}
 
-  // Returns f(g) * h(u). In fp64 the product alone is brought back to fp32.
+  // Returns f(g) * h(u). With EXACT_ACT only the product is brought into the range of fp32.
   double operator()(double g, double u) const {
     return in_range(exact_ ? f(g) * h(u) : in_range(f(g)) * in_range(h(u)));
   }
@@ -43,17 +43,18 @@ class Activation {
   double operator()(double x) const { return in_range(linear(x)); }
 
  private:
-  // A launch's powers and reciprocals below the smallest normal float are zero.
+  // In a launch, powers and reciprocals below the smallest normal float become zero.
   bool flushed(double x) const { return !exact_ && x < std::numeric_limits<float>::min(); }
   double sigmoid(double x) const {
     const double s = 1 / (1 + std::exp(-x));
     return flushed(s) ? 0 : s;
   }
-  // (1 + erf(x / sqrt 2)) / 2, of which a launch computes exp(-x^2 / 2) first.
+  // The normal distribution, (1 + erf(x / sqrt 2)) / 2. For x < 0 a launch multiplies exp(-x^2 / 2), which is
+  // zero where it would be subnormal.
   double normal(double x) const {
     return x < 0 && flushed(std::exp(-x * x / 2)) ? 0 : std::erfc(-x / std::numbers::sqrt2) / 2;
   }
-  // x times a sigmoid, also where that is zero and x is not finite.
+  // Returns x times a sigmoid: 0 where the sigmoid is 0, even if x is not finite.
   static double gated(double x, double sigmoid) { return sigmoid == 0 ? 0 : x * sigmoid; }
   static double bounded(double x, double bound) { return bound * std::tanh(x / bound); }
 
@@ -155,7 +156,7 @@ class Reference {
   }
 
  private:
-  // A vector may not be there. Without K no input is read, and its stride may be anything.
+  // The launch may not have this vector. With K == 0 no input is read, and its stride may have any value.
   bool reads(Input input) const { return p_.inputs[input].given() && args_.k > 0; }
   double number(Input input, int64_t i, int32_t dtype = DUALGEMM_DTYPE_FP32) const {
     return float_of(dtype, p_.inputs[input].base, i);
@@ -191,7 +192,7 @@ class Reference {
     return use.matrix * t.shared_stride() + (int64_t{use.first} + row) * t.pitch + column;
   }
 
-  // Returns f(g) * h(u), or f(x) of one product, after storing what the activation takes.
+  // Returns f(g) * h(u), or with one product f(x), after storing D1 and D2.
   double activated(const RowsInUse& use, int32_t row, int32_t column) const {
     const double g = before(use, row, column, false);
     if (args_.d1) store_nearest(args_.d_dtype, args_.d1, element(p_.outputs[kD1], use, row, column), g);

@@ -16,11 +16,12 @@ namespace {
 
 // A tile of a group may start at any row: the kernel's 32-bit arithmetic goes up to the end of that tile.
 constexpr int32_t kMaxGroupedRows = std::numeric_limits<int32_t>::max() - 1023;
-// The same holds for the columns of any tile.
+// The columns of any tile, grouped or not, have the same limit for the same reason.
 constexpr int32_t kMaxColumns = std::numeric_limits<int32_t>::max() - 1023;
 
-// Without K no kernel runs: a tensor map has no empty dimension. The sum of no products is 0 and the host
-// fills all outputs with zeros, where that is the result and it knows the rows.
+// With K == 0 no kernel runs, because a tensor map has no empty dimension. The sum of no products is 0, so
+// the host fills all outputs with zeros. A launch for which zeros are not the result, or whose rows the host
+// does not know, is refused.
 dualgemm_status_t check_without_k(const Problem& problem) {
   const dualgemm_args_t& args = problem.args;
   if (problem.grouped())
@@ -64,7 +65,7 @@ dualgemm_status_t check_instance_id(int32_t id) {
               instance_count());
 }
 
-// Checks that the instance that the caller asks for computes what the caller asks for.
+// Checks that the instance that the caller names computes the caller's launch.
 dualgemm_status_t check_instance(const Problem& problem) {
   const dualgemm_args_t& args = problem.args;
   const int32_t id = args.instance_id;
@@ -130,8 +131,8 @@ dualgemm_status_t check_supported(const Problem& problem) {
   if (problem.args.k == 0) return check_without_k(problem);
   if (auto status = check_extents(problem)) return status;
   if (auto status = check_instance(problem)) return status;
-  // An instance that the caller asks for computes the same tiles on every device. Where the library chooses,
-  // the device decides which instance that is.
+  // An instance that the caller names computes the same tiles on every device, so they are checked here.
+  // Where the library chooses, the instance depends on the device.
   const int32_t id = problem.args.instance_id;
   return id > 0 ? check_tiles(problem, instance(id - 1)) : kOk;
 }

@@ -1,5 +1,5 @@
-// supported.h -- the last rules of a launch: what the structure can express, but no instance of this library
-// computes.
+// supported.h -- the last rules of a launch. They refuse what the structure can express, but no instance of
+// this library computes.
 #pragma once
 
 #include "host/common/problem.h"
@@ -11,7 +11,7 @@ namespace dualgemm {
 // that does not exist.
 dualgemm_status_t check_supported(const Problem& problem);
 
-// Checks that the tiles of a problem have 31-bit numbers in an instance, and so have the CTAs of split-K, of
+// Checks that, in an instance, the tiles of a problem have 31-bit numbers, and with split-K the CTAs, too, of
 // which each tile has several.
 dualgemm_status_t check_tiles(const Problem& problem, const Instance& instance);
 

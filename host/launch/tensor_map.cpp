@@ -1,14 +1,14 @@
 // tensor_map.cpp -- cuTensorMapEncodeTiled for the operands and their scale factors.
 //
 // `inner` dimensions run along K; behind them come rows (operands) or blocks of 128 rows (scale factors), and
-// then problems. What a box reads beyond the end of a dimension arrives as zero, which is what makes any M, N
-// and K % 16 work: zero data times a finite factor adds nothing, and the caller's factors beyond K / 16 are
-// zero. A box never reaches into the next problem, which is a dimension of its own; groups by offsets are one
-// problem.
+// then problems. Elements that a box has beyond the end of a dimension arrive as zero. That is why any M, any
+// N and any K that is a multiple of 16 works: zero data times a finite factor adds nothing, and the caller's
+// factors beyond K / 16 are zero. A box never reaches into the next problem, because problems are a dimension
+// of their own. Groups with OFFSETS are one problem here.
 //
-// Strides are what the caller says, so one need not be a multiple of the one before it. The driver's
-// reference asks for that; the encoder that was tried does not, on an H200. The address of an element is the
-// base plus the sum of its coordinates times their strides, for which it does not matter.
+// Strides are what the caller says, so a stride need not be a multiple of the stride before it. The driver's
+// reference asks for such multiples; the encoder that was tried, on an H200, does not. The address of an
+// element is the base plus the sum of its coordinates times their strides, for which they do not matter.
 
 #include "host/launch/tensor_map.h"
 
@@ -55,8 +55,8 @@ Text<96> numbers_text(const Number* numbers, cuuint32_t count) {
 
 dualgemm_status_t encode_map(EncodeTiled encode, const MapShape& shape, CUtensorMap* map) {
   constexpr cuuint32_t kElementStrides[kMaxRank] = {1, 1, 1, 1};
-  // L2 promotion is off: larger sectors were 6 % slower for streams of whole boxes where they were tried,
-  // with compute capability 9.0.
+  // L2 promotion is off. With promotion to larger sectors, streams of whole boxes were 6 % slower where it
+  // was tried, on compute capability 9.0.
   const CUresult result =
       encode(map, shape.type, shape.rank, const_cast<void*>(shape.base), shape.dims, shape.strides,
              shape.box.extent, kElementStrides, CU_TENSOR_MAP_INTERLEAVE_NONE, shape.swizzle,
@@ -90,9 +90,9 @@ MapShape rows_map(const Tensor& t, CUtensorMapDataType type, uint64_t columns, c
 }
 
 // Operands are packed E2M1 as bytes, two elements each. A box row is 128 bytes, the K of a k-tile, and is
-// stored 128-byte swizzled, the layout the matrix descriptors of the mma expect. Bytes serve as well as the
-// packed 4-bit type (16U4_ALIGN8B), which would count the same box in elements; its relative 16U4_ALIGN16B
-// leaves gaps.
+// stored 128-byte swizzled, the layout the matrix descriptors of the mma expect. The packed 4-bit type
+// 16U4_ALIGN8B would do the same, but count the box in elements; the type 16U4_ALIGN16B leaves gaps in shared
+// memory.
 MapShape operand_map(const Tensor& t, const Box& box) {
   return rows_map(t, CU_TENSOR_MAP_DATA_TYPE_UINT8, u64(t.bytes(t.row_elements)), box);
 }

@@ -1,6 +1,6 @@
-// tensor_map.h -- fills the tensor maps of Params from a checked problem: one for each operand and for its
-// factors, or `prepared_a` in place of those of A. kernel/params.h has the table of what each map looks like;
-// host/launch/tensor_map.cpp is the only place that encodes one.
+// tensor_map.h -- fills the tensor maps of Params from a checked problem: one for each operand and one for
+// its factors, or `prepared_a` in place of the two of A. kernel/params.h has the table of what each map looks
+// like; host/launch/tensor_map.cpp is the only place that encodes one.
 #pragma once
 
 #include "host/common/problem.h"

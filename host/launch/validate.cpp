@@ -26,7 +26,7 @@ constexpr uint32_t kKnownFlags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHT
                                  DUALGEMM_FLAG_BATCH_INVARIANT | DUALGEMM_FLAG_CHECK_POINTERS |
                                  DUALGEMM_FLAG_EXACT_ACT | DUALGEMM_FLAG_NO_FALLBACK;
 
-// TMA strides are below this power of two, in bytes, which is kept for a whole operand, too.
+// TMA strides, in bytes, have to be below this power of two. The limit also holds for a whole operand.
 constexpr int kInputBytes = 40;
 
 dualgemm_status_t check_enums(const dualgemm_args_t& args) {
@@ -73,7 +73,7 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
   return kOk;
 }
 
-// A launch of one product leaves `activation` at its default, and a launch of two `linear_activation`.
+// With one product `activation` has to keep its default, with two products `linear_activation`.
 dualgemm_status_t check_products(const dualgemm_args_t& args) {
   if (args.products != 1 && args.linear_activation != 0)
     return fail(DUALGEMM_STATUS_INVALID_VALUE,
@@ -108,14 +108,14 @@ dualgemm_status_t check_groups(const dualgemm_args_t& args) {
   return kOk;
 }
 
-// What a number may be.
+// The values that a number may have.
 struct Range {
   bool (*holds)(float);
   const char* text;
 };
 constexpr Range kFinite{[](float x) { return std::isfinite(x); }, "finite"};
 constexpr Range kAboveZero{[](float x) { return x > 0; }, "above 0"};
-// The kernel multiplies it by log2 e.
+// The kernel multiplies swiglu_alpha by log2 e.
 constexpr Range kExponent{[](float x) { return std::fabs(x) <= 0x1p127f; },
                           "finite, and at most 2^127 in magnitude"};
 // For an NVFP4 C the kernel divides by a factor of at least 2^-9; FP8 has the same limit.
@@ -216,7 +216,7 @@ dualgemm_status_t check_shape(const dualgemm_args_t& args) {
   return kOk;
 }
 
-// One product has no second B, and nothing that belongs to it.
+// With one product there is no second B, and no argument that belongs to it.
 dualgemm_status_t check_second_absent(const dualgemm_args_t& args) {
   const struct {
     const char* name;
@@ -274,7 +274,7 @@ dualgemm_status_t check_pointers_present(const Problem& problem) {
   return kOk;
 }
 
-// What says how a tensor lies, or how large it is, is 0 where the launch has no such tensor.
+// Pitches, strides and sizes of a tensor are 0 where the launch does not have the tensor.
 dualgemm_status_t check_absent(const dualgemm_args_t& args) {
   using Args = dualgemm_args_t;
   static constexpr struct {
@@ -327,7 +327,7 @@ dualgemm_status_t check_absent(const dualgemm_args_t& args) {
   return kOk;
 }
 
-// With OFFSETS all that lies by the rows of A and of C is one tensor.
+// With OFFSETS all groups share one tensor of each kind that has a row for each row of A or of C.
 dualgemm_status_t check_shared_rows(const dualgemm_args_t& args) {
   if (args.group_mode != DUALGEMM_GROUP_OFFSETS) return kOk;
   const struct {
@@ -408,14 +408,14 @@ dualgemm_status_t check_ends(const Problem& problem, Places* places) {
   return check_end(problem.workspace, &last);
 }
 
-// Says whether a tensor is C itself: each element is then read where it is written.
+// Returns whether a tensor is C itself: then each of its elements is read by the lane that writes it.
 bool is_c(const Problem& problem, const Tensor& t) {
   const Tensor& c = problem.outputs[kC];
   return t.base == c.base && t.pitch == c.pitch && t.shared_stride() == c.shared_stride();
 }
 
-// Nothing overlaps an output, or the workspace, but for a c_add that is C. Most tensors end before the other
-// begins.
+// Nothing may overlap an output, or the workspace, except a c_add that is C itself. Most tensors end before
+// the other one begins.
 dualgemm_status_t check_aliasing(const Problem& problem, const Places& places) {
   const auto check = [&](size_t x, size_t y) {
     const Places::Place &left = places.all[x], &right = places.all[y];

@@ -20,7 +20,8 @@ namespace dualgemm {
 inline constexpr int32_t kSectorBytes = 32;
 
 // The mma of one step of K, with both products, take at least this long where N is 128 or more for each
-// product. Copies of scale factors run during the preceding mma, as far as that leaves shared memory idle.
+// product. Copies of scale factors run during the preceding mma, in the time in which that mma leaves shared
+// memory idle.
 inline constexpr double kLongStepCycles = 128;
 
 struct CostConstants {
@@ -52,7 +53,7 @@ struct CostConstants {
   double exchange_per_kb;   // cycles more per 1024 bytes
   double (*mma_cycles)(const Plan&) = nullptr;  // 10.x: of the mma of one step of K
 
-  // The others are of 9.0 alone.
+  // The following constants are only for 9.0.
   double expand_weight = 0;      // cycles of an SM to expand an element of B1 or B2
   double expand_bf16 = 1;        // times that to bf16
   double expand_activation = 0;  // and one of A
@@ -80,7 +81,7 @@ struct CostRange {
 struct Work;
 struct Machine;
 struct Cost;
-// Complete a cost that has the tiles, waves, k-tiles and bytes, each for its architecture.
+// Complete a cost that has tiles, waves, k-tiles and bytes already, each for its architecture.
 void cost_sm90(const Work& work, const Machine& machine, Cost* cost);
 void cost_sm100(const Work& work, const Machine& machine, Cost* cost);
 
@@ -90,11 +91,11 @@ struct CostTable {
   void (*complete)(const Work&, const Machine&, Cost*);
 };
 
-// ---- B200: none was measured by us on a Blackwell GPU ----------------------------------------------------
+// ---- B200: we measured none of these on a Blackwell GPU --------------------------------------------------
 
-// These cycles are published within 1 %, for kinds with the same data path: the multiplication, or the
-// reading of A and B from shared memory if that is longer. The second mma of a step may find A in the tensor
-// core.
+// The cycles of an mma are those of the multiplication, or those of reading A and B from shared memory if
+// these are more. They agree within 1 % with published cycles of kinds with the same data path. The second
+// mma of a step may find A in the tensor core.
 inline double b200_mma_cycles(const Plan& plan) {
   const MmaPlan& mma = plan.mma;
   const double n = mma.n;
@@ -133,8 +134,8 @@ inline constexpr CostConstants kB200Costs{
     .mma_cycles = b200_mma_cycles,
 };
 
-// A comment says what the two ends of a range are where they have sources of their own. The ends of the
-// others are as far as the sources of the constant allow (kB200Costs names them).
+// Where the two ends of a range have sources of their own, a comment names them. The other ranges reach as
+// far as the source of the constant allows (kB200Costs names it).
 inline constexpr CostRange kB200Ranges[] = {
     {"clock", &CostConstants::clock, 1800, 1965},
     {"rate into an SM", &CostConstants::fill_per_sm, 155e3, 180e3},
@@ -167,9 +168,9 @@ inline constexpr CostRange kB200Ranges[] = {
 // ---- H100, H200 ------------------------------------------------------------------------------------------
 
 // "times" stands for a fit to the times of all plain fp16 instances (CUDA graphs, cold weights, driver
-// 580.159.04) with M from 1 to 4096: of two products on an H100 and an H200 (2026-11-26, five pairs of
-// weights), of one on an H100 (2026-11-27, linear layers of three models). host/MODEL.md says how far it is
-// from them.
+// 580.159.04) with M from 1 to 4096: with two products on an H100 and an H200 (2026-11-26, five pairs of
+// weights), with one product on an H100 (2026-11-27, linear layers of three models). host/MODEL.md says how
+// far the fit is from these times.
 inline constexpr CostConstants kH100Costs{
     .clock = 1980,  // H100: the highest, which launches hold up to some hundred rows
     .fill_per_sm =
@@ -215,7 +216,7 @@ inline constexpr CostConstants kH100Costs{
     .pass_bytes = 2.4e6,         // H100: 512 to 4096 rows
 };
 
-// An H200 is an H100 with other memory (driver 580.159.04, 2026-11-23).
+// An H200 has the constants of an H100, except those of DRAM and L2 (driver 580.159.04, 2026-11-23).
 constexpr CostConstants h200_costs() {
   CostConstants costs = kH100Costs;
   costs.dram = 4.4e6;     // those times on an H200
@@ -260,7 +261,7 @@ inline constexpr CostRange kHopperRanges[] = {
 };
 
 // The tables are in the order of Arch. Nothing that a launch knows of a device tells an H200 from an H100, so
-// the choice takes the H100's.
+// the choice takes the constants of an H100.
 inline constexpr CostTable kCostTables[] = {{kH100Costs, kHopperRanges, cost_sm90},
                                             {kB200Costs, kB200Ranges, cost_sm100}};
 constexpr const CostTable& cost_table(Arch arch) { return kCostTables[static_cast<int32_t>(arch)]; }

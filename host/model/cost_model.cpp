@@ -18,7 +18,8 @@ bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost,
   Cost c{};
   c.tiles = mean_tiles(shape, plan.tile);
   c.waves = ceil_div(c.tiles, at_once);
-  // With split-K every tile has a cluster of its own. More of them than run at once would exceed max_sms.
+  // With split-K every tile has a cluster of its own. The grid of a launch with several waves would take more
+  // SMs at once than max_sms allows.
   const bool in_waves = limits_of(plan.arch).split_k_in_waves && !machine.limited;
   if (plan.tile.split_k > 1 && c.waves > 1 && !in_waves) return false;
   c.k_tiles = static_cast<double>(ceil_div(k_tiles(plan.tile, shape.k), plan.tile.split_k));

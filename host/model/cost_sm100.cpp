@@ -1,5 +1,5 @@
-// cost_sm100.cpp -- the equations for compute capability 10.x: the tensor core works beside the epilogue of
-// the tile before, on accumulators in tensor memory.
+// cost_sm100.cpp -- the equations for compute capability 10.x: the tensor core works at the same time as the
+// epilogue of the tile before, on accumulators in tensor memory.
 #include <algorithm>
 
 #include "host/common/sf_layout.h"
@@ -22,9 +22,9 @@ struct Sm100 : Work {
   }
   double chunks() const { return chunks(acc_columns()); }
 
-  // Returns the time of a k-tile's mma, and of the delay by the copies of scale factors. Where tensor memory
-  // has no room for every stage of scale factors, they pass through windows in turn: the copies into one wait
-  // until the mma that read it are known to be done.
+  // Returns the time of a k-tile's mma, plus their delay by the copies of scale factors. Where tensor memory
+  // cannot hold every stage of scale factors, these pass through windows in turn: the copies into a window
+  // wait until the mma that read the window are known to have completed.
   double tensor_us() const {
     const double mma = t.mma_cycles(p);
     const double step = mma + scale_atoms() * (mma < kLongStepCycles ? t.scale_copy_short : t.scale_copy);
@@ -33,8 +33,9 @@ struct Sm100 : Work {
     return us(p.mma.steps / p.tmem.window_steps * std::max(window, (window + t.commit) / p.tmem.windows));
   }
 
-  // Returns the time of one round of a ring for a k-tile, from issue to arrival, the mma that read the stage,
-  // and the way back to the load thread. A stage's bytes are in flight for the first part of it.
+  // Returns the time of one round of a ring for a k-tile: from the issue of the copies to their arrival, the
+  // mma that read the stage, and the way back to the load thread. The bytes of a stage are in flight during
+  // the first of these parts.
   double latency_us(double active_sms, double tensor) const {
     const auto ring_bytes = static_cast<double>(p.ring_bytes());
     const double in_use = tensor + us(t.commit + t.wake);
@@ -48,7 +49,7 @@ struct Sm100 : Work {
   double read_cycles(int32_t columns) const {
     return chunks(columns) * t.tensor_read + columns * lanes() * int32_t{sizeof(float)} / t.tensor_bytes;
   }
-  // The stores of a chunk go on during the arithmetic of the next.
+  // The stores of a chunk go on during the arithmetic of the next chunk.
   double epilogue_us() const {
     const double arithmetic = arithmetic_cycles(), store = store_cycles();
     return us(t.commit + read_cycles(acc_columns()) + std::max(arithmetic, store) +
@@ -60,13 +61,14 @@ struct Sm100 : Work {
   double exposed_us() const {
     if (p.tmem.overlapped()) return us(t.commit + read_cycles(p.tmem.shared_columns) + t.wake);
     if (p.tmem.acc_stages > 1) return 0;
-    // The last chunk of each warp is read after the arithmetic of those before it.
+    // The last chunk of each warp is read after the arithmetic of the chunks before it.
     const double before = arithmetic_cycles() * (chunks() - 1) / chunks();
     return us(t.commit + read_cycles(acc_columns()) + before + t.wake);
   }
 
-  // Returns the bytes of sums, fp32, that the other slices of K send to one CTA: of each product the columns
-  // of its share that lie in C, of each lane of tensor memory that does. A lane sends four of them at a time.
+  // Returns the bytes of sums, in fp32, that the other slices of K send to one CTA: for each product, those
+  // columns of the CTA's share that lie in C, in each lane of tensor memory that lies in C. A lane sends four
+  // columns at a time.
   double received_bytes() const {
     const int32_t rows = std::min(shape.m, p.tile.m), columns = std::min(shape.n, p.tile.n);
     const int32_t in_lanes = std::min(p.mma.swap_ab ? columns : rows, lanes());
@@ -88,7 +90,7 @@ struct Sm100 : Work {
 void cost_sm100(const Work& shared, const Machine&, Cost* cost) {
   const Sm100 work{shared};
   Cost& c = *cost;
-  // `active` SMs are at work at the same time, averaged over the launch: the last wave, the tail, may be
+  // `active` SMs work at the same time, on the average of all waves, of which the last one (the tail) may be
   // smaller.
   const auto waves = static_cast<double>(c.waves), steps = c.k_tiles;
   const double active = static_cast<double>(c.tiles * work.p.cluster_size()) / waves;
@@ -99,8 +101,9 @@ void cost_sm100(const Work& shared, const Machine&, Cost* cost) {
   c.epilogue_us = work.epilogue_us();
   c.exposed_us = work.exposed_us();
 
-  // A tile takes what the tensor core takes, or what the supply takes: that goes on while the epilogue is
-  // waited for, until the rings are full. The rounds of a ring count once it has been full.
+  // A tile takes the time of the tensor core, or that of the supply. The supply goes on while the tensor core
+  // waits for the epilogue, until the rings are full. The rounds of a ring count only after the ring has been
+  // full once.
   const int32_t stages = work.p.operands.stages;
   const double supply = std::max({c.fill_us, c.dram_us, c.latency_us});
   const double stalled = std::max(0.0, c.exposed_us - stages * supply);

@@ -51,8 +51,8 @@ work::Instructions Work::general_work() const {
   return {std::max(0.0, steps + work::activation_instructions(shape.activation) - covered)};
 }
 
-// A warp waits for the bias of every column, and in each tile for the first bytes of every vector, which come
-// from DRAM.
+// A warp waits for the bias of every column. In each tile it also waits for the first bytes of every vector,
+// which come from DRAM.
 double Work::general_cycles() const {
   if (!general) return 0;
   const work::Instructions issued = general_work();

@@ -32,16 +32,16 @@ struct Work {
   // Returns what one result reads of c_add.
   int32_t added_bits() const { return shape.c_add ? c.bits : 0; }
 
-  // Returns the bytes to and from DRAM: A once, C and what else is written once, B1 and B2 once, or once
-  // for each band of tiles when a pass over them pushes the first rows out of L2 again. An element in NVFP4
-  // takes half a byte and a sixteenth.
+  // Returns the bytes to and from DRAM: A once, C and the other outputs once, and B1 and B2 once, or once for
+  // each band of tiles if a pass over them pushes their first rows out of L2. An element in NVFP4 takes half
+  // a byte and a sixteenth.
   double dram_bytes() const;
 
   // Returns the time of a k-tile's bytes and of the copies that bring them, while `active` CTAs are at work.
-  // Of the scale factors of B1 and B2 each CTA of a pair brings one, for both CTAs.
+  // In a pair of CTAs one CTA brings SFB1 and the other SFB2, each for both CTAs.
   double fill_us(double active) const;
 
-  // Returns what one result takes in memory. Sixteen of an NVFP4 C have a factor of eight bits in common.
+  // Returns the bits that are written for one result. In NVFP4 sixteen results share a factor of eight bits.
   double written_bits() const { return c.bits + (c.type == CType::kNvfp4 ? 0.5 : 0.0) + shape.d_bits; }
   double results() const;  // of one CTA and tile
   // Returns the cycles of an SM for the special functions of a tile, and for what a general epilogue adds to
@@ -49,8 +49,8 @@ struct Work {
   double arithmetic_cycles() const { return special_cycles() + general_cycles(); }
   double store_cycles() const;
 
-  // Returns the time of so many meetings of the cluster, and of the exchange of sums where K is split.
-  // `received` are the bytes of the CTA that receives the most.
+  // Returns the time of `meetings` meetings of the cluster and of the exchange of sums, where K is split.
+  // `received` are the bytes that the CTA which receives the most gets.
   double exchange_us(int32_t meetings, double received) const;
 
  private:

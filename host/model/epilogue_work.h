@@ -1,7 +1,7 @@
 // epilogue_work.h -- how many instructions a general epilogue (kernel/epilogue/general.cuh) issues for a
 // result, step by step, for the cost model. They were counted in the machine code that ptxas 13.0 makes of
-// m256n128k256_general, on the path of a tile that is full: for 16 results of a lane, which such an
-// epilogue takes at a time, or for one where the code is a loop over them.
+// m256n128k256_general, on the path of a full tile. They were counted for 16 results of a lane, which such an
+// epilogue finishes at a time, or, where the code is a loop over results, for one of them.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,20 @@ namespace dualgemm::work {
 // A general epilogue finishes this many columns of a row at a time.
 inline constexpr int32_t kGeneralChunk = 16;
 
-// The rate of special functions was measured in a plain SwiGLU, beside 375 other instructions for 32 results
-// of two special functions each. In any epilogue a special function is taken to hide as many.
+// The rate of special functions was measured in a plain SwiGLU, which executes 375 other instructions beside
+// 64 special functions, two for each of 32 results. The model assumes that a special function hides as many
+// instructions in any epilogue.
 inline constexpr double kCoveredBySpecial = 375 / 64.0;
 
 // Instructions for one result.
 struct Instructions {
   double all;
-  double fp64 = 0;  // of all, those that the fp64 units compute
+  double fp64 = 0;  // those of `all` that the fp64 units compute
 };
 constexpr double of_chunk(int32_t instructions) { return static_cast<double>(instructions) / kGeneralChunk; }
 
-// The loop over chunks, both alphas, and the branches: around what a launch does not ask for, and to the type
-// of C.
+// The loop over chunks, both alphas, and the branches: those around steps that a launch does not ask for, and
+// those to the type of C.
 inline constexpr double kFrame = of_chunk(165);
 
 constexpr double activation_instructions(ActivationKind activation) {
@@ -41,8 +42,8 @@ constexpr double activation_instructions(ActivationKind activation) {
   return 0;
 }
 
-// With EXACT_ACT, where the loop takes one result at a time. A division and the functions take their short
-// ways.
+// With EXACT_ACT a loop takes one result at a time. The counts are those of the short paths through a
+// division and through the functions of fp64.
 constexpr Instructions exact_instructions(ActivationKind activation) {
   switch (activation) {
     case ActivationKind::kSwiglu: return {137, 36};
@@ -56,8 +57,8 @@ constexpr Instructions exact_instructions(ActivationKind activation) {
   return {0};
 }
 
-// Conversion and stores; of FP8 and NVFP4 also the encode scale, and of NVFP4 the factor of each block.
-// Where a lane has a column of C, NVFP4 goes through a transposition by shuffles.
+// Conversion and stores; for FP8 and NVFP4 also the encode scale, and for NVFP4 the factor of each block.
+// Where a lane has a column of C, NVFP4 results are transposed by shuffles.
 constexpr double output_instructions(CType c_type, bool swap_ab) {
   switch (c_type) {
     case CType::kFp32: return of_chunk(21);
@@ -67,12 +68,12 @@ constexpr double output_instructions(CType c_type, bool swap_ab) {
   }
 }
 
-inline constexpr double kBias = of_chunk(197);  // of one: a load, a comparison and a branch for each column
+inline constexpr double kBias = of_chunk(197);  // of one bias: load, comparison and branch for each column
 inline constexpr double kARowScale = of_chunk(59);  // a load and two products for each result
 inline constexpr double kCRowScale = of_chunk(52);
 inline constexpr double kAmax = of_chunk(90);
-inline constexpr double kBothD = of_chunk(73);  // their conversion and stores
-// The loads and sums of a c_add are taken as half as many as the stores of both D.
+inline constexpr double kBothD = of_chunk(73);  // of D1 and D2 together: conversion and stores
+// The model takes half as many instructions for the loads and sums of a c_add as for D1 and D2.
 inline constexpr double kCAdd = kBothD / 2;
 
 }  // namespace dualgemm::work

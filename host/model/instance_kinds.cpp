@@ -1,5 +1,5 @@
-// instance_kinds.cpp -- see instance_kinds.h. The lists are made when one is first asked for, from the table
-// alone. They lie in static memory, because the library allocates nothing.
+// instance_kinds.cpp -- see instance_kinds.h. The lists are made from the table of instances when the first
+// of them is asked for. They lie in static memory, because the library allocates nothing.
 
 #include "host/model/instance_kinds.h"
 

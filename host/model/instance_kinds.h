@@ -1,5 +1,5 @@
-// instance_kinds.h -- the instances of each kind. A launch looks at those of one kind alone, so that what it
-// costs the host does not rise with the outputs, epilogues and architectures that the table has.
+// instance_kinds.h -- the instances of each kind. A launch looks only at the instances of one kind, so that
+// its cost on the host does not rise with the number of outputs, epilogues and architectures in the table.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace dualgemm {
 
-// An instance that a launch may take has to be of this kind, whatever the size of the problem. A general
-// instance is of several, one for each type of C that it writes.
+// A launch may only take instances of its kind, whatever the size of the problem. A general instance belongs
+// to several kinds, one for each type of C that it writes.
 struct InstanceKind {
   Arch arch;
   CType c_type;
@@ -23,11 +23,11 @@ struct InstanceKind {
 };
 bool is_kind(const Instance& instance, const InstanceKind& kind);
 
-// Returns the kind that computes a problem on an architecture: a plain one if that is all that is asked for,
-// unless there is none for these types of A and C.
+// Returns the kind that computes a problem on an architecture: a plain one if the launch asks for no more
+// than a plain one computes and there is one for its types of A and C, else a general one.
 InstanceKind kind_for(Arch arch, const Problem& problem);
 
-// Instances of one kind differ in tiles and rings alone. There may be this many.
+// Instances of one kind differ only in tiles and rings. A kind may have at most this many.
 inline constexpr int32_t kMaxOfKind = 64;
 
 struct IndexedInstance {

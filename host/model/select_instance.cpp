@@ -9,18 +9,19 @@
 namespace dualgemm {
 namespace {
 
-// Costs this close to the lowest count as equal to it: a part of the time, below what the model can tell
-// apart. Its own error is larger, but common to similar instances.
+// Costs that exceed the lowest cost by no more than this fraction count as equal to it: the model cannot tell
+// smaller differences apart. The model's own error is larger, but similar instances have it in common.
 constexpr double kResolution = 0.02;
 
-// Of two instances of equal cost this prefers:
-//   - the one without split-K, or with fewer slices: less that has to meet at the same time, and the same
-//     order of additions as the instances without split-K; most tiles with stream-K have two parts;
-//   - then fewer bytes into the shared memory of the busiest SM: where DRAM makes several equal, the one that
-//     stays ahead of it if the rates into an SM are lower than assumed;
-//   - then less work for the busiest tensor core, likewise;
+// Returns whether `left` is to be preferred to `right` at equal cost. Preferred is:
+//   - the one without split-K, or with fewer slices: fewer CTAs have to run at the same time, and without
+//   split-K all instances add in the same order; most tiles with stream-K have two parts;
+//   - then the one with fewer bytes into the shared memory of the busiest SM: where DRAM makes several equal,
+//   this one stays faster than DRAM even if the rates into an SM are lower than assumed;
+//   - then, for the same reason, the one with less work for the busiest tensor core;
 //   - then, with more than one tile per cluster, the one whose accumulators overlap, which hides an epilogue
-//     that takes longer than assumed; with one, the other, whose mma thread has less to wait for;
+//   that takes longer than assumed; with one tile per cluster, the one whose accumulators do not overlap,
+//   whose mma thread has less to wait for;
 //   - then the first in the table.
 bool preferred(const Candidate& left, const Candidate& right) {
   const auto rank = [](const Candidate& candidate) {

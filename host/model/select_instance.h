@@ -19,20 +19,20 @@ struct Candidate {
   bool overlapped;  // accumulators share columns
   Cost cost;
 };
-// Returns the position in `candidates` of the one to take, or -1 when the span is empty. Among those that
-// cost little more than the cheapest it is the one with the fewest slices of K.
+// Returns the position in `candidates` of the one to take, or -1 when the span is empty. Among the candidates
+// that cost little more than the cheapest, it is the one with the fewest slices of K.
 int32_t best_of(std::span<const Candidate> candidates);
 
-// Says which instances take part in the choice, beside those that always do.
+// Which instances take part in the choice, in addition to those that always do.
 struct Allowed {
   bool split_k = true;
-  bool prepared_a = false;  // those that need a workspace, for A prepared by a pass
-  bool stream_k = false;    // of these, those that need more of it, for sums of parts of tiles
+  bool prepared_a = false;  // those that need a workspace, for an A that a pass prepares
+  bool stream_k = false;    // those of these that need a larger one, for sums of parts of tiles
 
   bool operator==(const Allowed&) const = default;
 };
-// Returns the index of the instance of this kind to take (best_of), or -1 when none of this kind runs the
-// problem on this machine.
+// Returns the index of the instance of this kind to take (best_of), or -1 when no instance of this kind runs
+// the problem on this machine.
 int32_t select_instance(const InstanceKind& kind, Shape shape, const Machine& machine, Allowed allowed = {});
 
 }  // namespace dualgemm

@@ -20,7 +20,7 @@ int64_t k_tiles(const TilePlan& tile, int64_t k) { return ceil_div(k, tile.k); }
 
 int64_t tile_bound(const Problem& problem, const TilePlan& tile) {
   const int64_t across = n_tiles(tile, problem.args.n);
-  // Each group with rows ends in one tile that may be partly filled; all others are full.
+  // Each group with rows has one last tile that may be only partly filled; all other tiles are full.
   if (problem.group_offsets()) return across * (problem.args.m / tile.m + problem.groups_with_rows());
   return across * m_tiles(tile, problem.args.m) * problem.problems;
 }
@@ -39,7 +39,7 @@ int64_t mean_tiles(const Shape& shape, const TilePlan& tile) {
 
 namespace {
 
-// Counts the clusters of `size` CTAs that the parts of an architecture's largest chip have room for.
+// Counts the clusters of `size` CTAs that fit into the parts of an architecture's largest chip.
 int32_t clusters_of_parts(const Architecture& architecture, int32_t size, int32_t ctas_per_sm) {
   int32_t clusters = 0;
   for (const int32_t sms : architecture.parts) clusters += sms * ctas_per_sm / size;
@@ -53,7 +53,7 @@ bool runs_clusters(const Machine& machine, int32_t size) {
 }
 
 int32_t clusters_at_once(const Machine& machine, Arch arch, int32_t size, int32_t ctas_per_sm) {
-  // The CTAs of one cluster lie on different SMs. Those of different clusters may share one.
+  // The CTAs of one cluster lie on different SMs. CTAs of different clusters may share an SM.
   if (size > machine.sms || !runs_clusters(machine, size)) return 0;
   const int64_t by_sms = machine.sms * ctas_per_sm / size;
   int64_t at_once = by_sms;

@@ -1,6 +1,6 @@
 // tiling.h -- how many tiles a launch has, how many clusters run at once on a machine, and how many CTAs a
-// grid has: one answer each for the rules, the cost model, the launch and the benchmark. It is arithmetic
-// alone.
+// grid has: one answer to each of these questions for the rules, the cost model, the launch and the
+// benchmark. It is nothing but arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@
 
 namespace dualgemm {
 
-// The choice of an instance looks at a shape: `problems` products of one size, m rows of A and C each. If it
-// is grouped, only the device knows the rows of a group, and m is what a usual group has.
+// The choice of an instance looks at a shape: `problems` problems of one size, each with m rows of A and C.
+// If the shape is grouped, only the device knows the rows of a group, and m is the number of rows of a usual
+// group.
 struct Shape {
   int32_t m, n, k;
   int32_t problems = 1;
@@ -30,7 +31,7 @@ struct Shape {
 };
 
 // What a launch may use: the SMs, and how many clusters of two and of four CTAs, with full shared memory, the
-// device runs at once. Of clusters -1 says that there are none, and 0 that the number is not known. For 0
+// device runs at once. A number of clusters is -1 if none run, and 0 if it is not known; for 0
 // clusters_at_once() scales the number of the architecture's largest chip by the SMs. If the launch is
 // limited (max_sms), it may not have more CTAs at once than SMs, also where two of them would share one.
 struct Machine {
@@ -52,13 +53,13 @@ int64_t k_tiles(const TilePlan& tile, int64_t k);
 // known here.
 int64_t tile_bound(const Problem& problem, const TilePlan& tile);
 
-// Count the same for a shape: tiles down M of one problem, and of C in all. The rows of a group are taken as
-// spread evenly over 1 .. 2 m - 1, whose mean is m.
+// Count the tiles of a shape: those along M of one problem, and those of C in all problems. The rows of a
+// group are assumed to be spread evenly over 1 .. 2 m - 1, whose mean is m.
 double mean_m_tiles(const Shape& shape, const TilePlan& tile);
 int64_t mean_tiles(const Shape& shape, const TilePlan& tile);
 
-// Says whether clusters of `size` CTAs run at all, as far as is known. Those of more than two CTAs are as
-// those of four.
+// Returns whether clusters of `size` CTAs run at all, as far as is known. Clusters of more than two CTAs
+// count as clusters of four.
 bool runs_clusters(const Machine& machine, int32_t size);
 // Counts the clusters of `size` CTAs that run at the same time, with that many CTAs to an SM.
 int32_t clusters_at_once(const Machine& machine, Arch arch, int32_t size, int32_t ctas_per_sm = 1);
@@ -68,8 +69,8 @@ int32_t clusters_at_once(const Machine& machine, const Plan& plan);
 // Returns the most CTAs that a launch with stream-K has, on any machine.
 int64_t most_stream_ctas(int64_t tiles);
 
-// Counts the clusters of a launch. Without split-K there are no more than run at once, since each computes
-// several tiles.
+// Counts the clusters of a launch. Without split-K a launch has no more clusters than run at once, since each
+// computes several tiles.
 int64_t grid_clusters(const Plan& plan, int64_t tiles, const Machine& machine);
 
 // Counts the CTAs of a launch.

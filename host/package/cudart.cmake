@@ -1,7 +1,8 @@
 # The CUDA runtime as the target dualgemm::cudart: in the build of the library, and in that of a program that found it
 # by find_package. DUALGEMM_CUDART says which of the two runtimes the archive is linked with; the shared library has the
-# shared one. Where CUDA::cudart is known already, as in a project with find_package(CUDAToolkit), it is that one. This
-# file does not call find_package(CUDAToolkit), which in CMake 3.25.1, that of Debian 12, fails for CUDA 13.
+# shared one. Where CUDA::cudart is known already, as in a project with find_package(CUDAToolkit), dualgemm::cudart is
+# CUDA::cudart. This file does not call find_package(CUDAToolkit), which in CMake 3.25.1, that of Debian 12, fails for
+# CUDA 13.
 set(DUALGEMM_CUDART shared CACHE STRING "the CUDA runtime beside the archive: shared or static")
 set_property(CACHE DUALGEMM_CUDART PROPERTY STRINGS shared static)
 

@@ -1,6 +1,7 @@
 // cta.cuh -- where a CTA stands in its cluster, and the copies whose form depends on that. A cluster is
-// split_k CTAs or pairs, each with its part of K: ranks 2 s and 2 s + 1 are the pair of slice s, or rank s
-// its only CTA. With one CTA per tile everything here is local; the roles are written once for all.
+// split_k CTAs or pairs of CTAs, each with its slice of K: ranks 2 s and 2 s + 1 are the pair of slice s, or
+// rank s is its only CTA. With one CTA per tile everything here is local. So each role is written once for
+// all these cases.
 #pragma once
 
 #include "ptx/mbarrier.cuh"
@@ -12,7 +13,7 @@ template <class Traits>
 struct Cta {
   static constexpr int32_t kGroup = Traits::kPlan.mma.cta_group;
   static constexpr bool kPaired = kGroup == 2;
-  uint32_t rank;   // in the pair; 0 leads, and is all there is without a pair
+  uint32_t rank;   // in the pair; 0 leads, and is the only one without a pair
   uint32_t slice;  // of K
 
   DUALGEMM_DEVICE static Cta self() {
@@ -27,7 +28,7 @@ struct Cta {
   // Returns both CTAs of the pair, as bits of cluster ranks.
   DUALGEMM_DEVICE uint16_t both() const { return static_cast<uint16_t>(3u << (2 * slice)); }
 
-  // Copies a box of an operand, or of scale factors, into this CTA, counted on the leader's barrier.
+  // Copies a box of an operand, or of scale factors, into this CTA; its bytes count on the leader's barrier.
   DUALGEMM_DEVICE void load(void* dst, const CUtensorMap& map, ptx::Coordinates3 at, uint64_t& full,
                             uint64_t policy) const {
     if constexpr (kPaired)

@@ -1,6 +1,7 @@
 // groups.cuh -- the table of groups (the experts of an MoE layer) that have rows, made by one warp from the
-// sizes that lie in device memory. They are whatever the caller's kernels wrote there, so they are clamped
-// to 0 .. M, and offsets are made to ascend: nothing outside the tensors is ever read or written.
+// sizes that lie in device memory. The sizes are whatever the caller's kernels wrote there, so they are
+// clamped to 0 .. M, and offsets are made to ascend: then no memory outside the tensors is ever read or
+// written.
 #pragma once
 
 #include "kernel/common/scheduler.cuh"
@@ -48,7 +49,7 @@ DUALGEMM_DEVICE int32_t write_group_table(const Rows& p, GroupTable<Traits::kPla
     const bool exists = group < p.problems;
     int32_t row = 0, rows = 0;
     if (p.group_offsets) {
-      // A group ends where its offset says, but not before the groups before it.
+      // A group ends where its offset says, but never before the end of an earlier group.
       int32_t end = max(last_end, exists ? clamp(p.group_rows[group + 1], 0, p.m) : 0);
       end = scan(end, [](int32_t x, int32_t y) { return max(x, y); });
       row = __shfl_up_sync(0xffffffff, end, 1);

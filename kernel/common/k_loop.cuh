@@ -1,6 +1,6 @@
 // k_loop.cuh -- the k-tiles of one tile of C, in the order in which the load roles bring them and the
-// multiply role reads them. With split-K a CTA has a part of them, its slice of K, with stream-K another
-// part of each tile. It is plain arithmetic, tested on the host.
+// multiply role reads them. With split-K a CTA has a part of these k-tiles, its slice of K; with stream-K its
+// part differs from tile to tile. It is plain arithmetic, tested on the host.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct KLoop {
 
   DUALGEMM_HOST_DEVICE constexpr KLoop(int32_t k_tiles, uint32_t slice)
       : range(k_range(k_tiles, slice, Traits::kPlan.tile.split_k)) {}
-  // Turns to the next tile, of which the CTA may have other k-tiles.
+  // Turns to the next tile; with stream-K the CTA may have other k-tiles of that one.
   DUALGEMM_HOST_DEVICE constexpr void enter(const Tile& tile) {
     if constexpr (Traits::kPlan.tile.stream_k) range = tile.part.k;
   }

@@ -1,7 +1,7 @@
 // load.cuh -- the two load roles: TMA copies of one k-tile after another into the ring of operands, and of
 // their scale factors into the ring of scale stages. One role brings what belongs to the weights, the other
-// what belongs to the activations, which the preceding grid may still be writing. Each is one warp, in each
-// CTA of a pair; params.h says what each tensor map covers.
+// what belongs to the activations, which the preceding grid may still be writing. Each role is one warp, in a
+// pair one warp of each CTA. params.h says what each tensor map covers.
 #pragma once
 
 #include "kernel/common/cta.cuh"
@@ -15,17 +15,19 @@
 
 namespace dualgemm {
 
-// Loads B1, B2 and their scale factors, or B1 and its own. Scale factors come in blocks of 128 rows: a tile
-// of other than 128 columns of C loads whole blocks, parts of which are its neighbours', and the multiply
-// role picks its own. Both CTAs of a pair multiply with all of B and need all its scale factors: each
-// brings one of SFB1 and SFB2 for both. Of one product the leader brings SFB1.
+// Loads B1, B2 and their scale factors, or B1 and its own. Scale factors come in blocks of 128 rows. A tile
+// of other than 128 columns of C also loads whole blocks, of which parts belong to neighbouring tiles, and
+// the multiply role picks the part of its own tile. Both CTAs of a pair multiply with all rows of B1 and B2
+// and need all their scale factors: one CTA brings SFB1 for both CTAs, the other SFB2. With one product the
+// leader brings SFB1.
 template <class Traits>
 struct LoadWeights {
   static constexpr Plan kPlan = Traits::kPlan;
   // Each CTA of the pair brings one of B1 and B2.
   static constexpr bool kOneB = kPlan.operands.b_boxes < kPlan.mma.products;
   static constexpr uint32_t kStageBytes = kPlan.operands.b_boxes * kPlan.operands.b_box_bytes;
-  // This many bytes land in one CTA, whichever CTA brings them.
+  // This many bytes of scale factors arrive in each CTA for a scale stage, whichever CTA of a pair brings
+  // them.
   static constexpr uint32_t kScaleStageBytes = kPlan.mma.products * kPlan.scales.sfb_bytes;
   static constexpr bool kBringsA = false;
 
@@ -75,9 +77,9 @@ struct LoadWeights {
   }
 };
 
-// Loads A and its scale factors. Rows of the next group that follow the tile's own arrive with them, and are
-// not used. A CTA of a pair that has no row of the tile loads at a negative row, which TMA fills with zeros
-// without reading anything.
+// Loads A and its scale factors. Where rows of the next group follow those of the tile within the box, they
+// arrive with them and are not used. A CTA of a pair that has no row of the tile loads at a negative row,
+// which TMA fills with zeros without reading anything.
 template <class Traits>
 struct LoadActivations {
   static constexpr Plan kPlan = Traits::kPlan;
@@ -92,7 +94,7 @@ struct LoadActivations {
 
   DUALGEMM_DEVICE LoadActivations(const Params& p_, Cta<Traits> cta_)
       : p(p_), cta(cta_), first(static_cast<int>(cta.rank) * kPlan.operands.a_box_rows) {
-    // The CTAs of other columns of C read the same rows.
+    // CTAs that compute other columns of C read the same rows.
     policy = ptx::create_policy_evict_last();
   }
 
@@ -117,11 +119,11 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
   auto s = producer_start<Rings<Traits>::kStages>();       // the next stage to fill
   auto q = producer_start<Rings<Traits>::kScaleStages>();  // the next scale stage to fill
   constexpr bool kOwnScales = Rings<Traits>::kOwnScales;
-  // A box counts in full, also where it sticks out of the tensor and zeros are written. The other CTA's bytes
-  // may land first: the phase cannot end before this arrival.
+  // All bytes of a box count, also where it reaches beyond the tensor and zeros are written. The other CTA's
+  // bytes may land before this arrival: the phase cannot end without it.
   const auto expect = [&](uint64_t& full, uint32_t bytes) {
     // Where warps read the stages themselves, they do so through the generic proxy, and the copies that
-    // follow write through the async one. The reads come before this fence by the wait before it.
+    // follow write through the async proxy. The wait before this fence has put those reads before it.
     if constexpr (limits_of(Traits::kPlan.arch).warps_read_operands) ptx::fence_proxy_async_shared_cta();
     if (cta.leads()) ptx::mbarrier_arrive_expect_tx(&full, Cta<Traits>::kGroup * bytes);
   };
@@ -157,15 +159,15 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
     }
   }
   if constexpr (Part::kBringsA) {
-    // The next grid may start on SMs that are free. It starts this late for speed alone: now all copies of A
+    // The next grid may start on SMs that are free. It starts only now for the sake of speed: all copies of A
     // have been issued, and the loads of the next grid do not compete with them. It is safe, because a grid
     // that starts early executes griddepcontrol.wait, which returns when this grid has ended, before it
     // writes anything and before it reads anything that earlier grids write. There is one exception: if the
     // next grid is of this library, it may read weights before its wait, provided its caller says that no
     // work still running writes them. The only work that still runs then is this grid, which writes no
     // weights: all grids before it had ended when this role passed its own griddepcontrol.wait
-    // (dual_gemm.cuh). The next grid has waited for nothing yet. That it sees what those earlier grids wrote
-    // is documented nowhere; an H200 always did (test/EVIDENCE.md).
+    // (dual_gemm.cuh). At that point the next grid has waited for nothing. No document says that it sees what
+    // those earlier grids wrote; on an H200 it always did (test/EVIDENCE.md).
     if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
     __syncwarp();
   }

@@ -8,17 +8,18 @@
 //   scale_empty[q]   its readers       the multiply role, when it has read  loads   scale stage q may be used
 //   a_full[s]        1, + the bytes    load activations, bytes of TMA       warps   the A of stage s is there
 //
-// (*) This barrier is for the weights alone, and counts one load role, in two cases: where A has a ring of
-// its own (A16Plan), and where warps prepare A before it is multiplied. For those warps the bytes and the
-// factors of A arrive on a_full, so that they do not wait for weights, which come from DRAM.
+// (*) In two cases this barrier is only for the weights, and counts one load role: where A has a ring of its
+// own (A16Plan), and where warps prepare A before it is multiplied. In the second case the bytes of A and of
+// its factors arrive on a_full, so that those warps do not wait for weights, which come from DRAM.
 //
-// A stage has one reader where the completion of an mma arrives; where warps read it themselves, each is one.
+// Where the completion of an mma arrives on `empty`, a stage has one reader; where warps read the stage
+// themselves, each of them is a reader.
 //
-// Each load role arrives on full or scale_full with the bytes of its own copies, so the phase ends when both
-// have issued their copies and all bytes have landed, in any order. The bytes are those of one stage. With a
-// 2-SM mma they are those of both CTAs: the even CTA of a pair leads, its mma works for both, and its load
-// roles announce the bytes of both. The copies of the other CTA count towards them. The other CTA's own full
-// and scale_full are not used.
+// Each load role arrives on full or scale_full with the number of bytes of its own copies, so the phase ends
+// when both roles have issued their copies and all bytes have landed, in any order. The bytes are those of
+// one stage. With a 2-SM mma they are those of both CTAs: the even CTA of a pair leads, its mma works for
+// both, and its load roles announce the bytes of both. The copies of the other CTA count towards them. The
+// other CTA's own full and scale_full are not used.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,8 @@ namespace dualgemm {
 // This many warps fill every stage, each with its own part (load.cuh).
 inline constexpr uint32_t kLoadRoles = 2;
 
-// An array that may be empty. Two empty members of one type would need two addresses: each has a name.
+// An array that may be empty. Two empty members of the same type would need two addresses, so Name makes
+// their types different.
 template <int32_t kBytes, class Name>
 struct BytesOf {
   using Type = uint8_t[kBytes];
@@ -54,14 +56,14 @@ struct ScaleStage {
 };
 
 // A stage holds one k-tile of operands, in rows of 128 bytes in the 128-byte swizzle, whose pattern repeats
-// every 1024 bytes. It has the box of A, unless that comes in 16 bits, and the boxes of B1 and B2, or the one
-// that this CTA brings. B2 follows B1 directly, so that one mma can read both as one operand.
+// every 1024 bytes. It has the box of A, unless A comes in 16 bits, and the boxes of B1 and B2, or the one of
+// the two that this CTA brings. B2 follows B1 directly, so that one mma can read both as one operand.
 template <class Traits>
 struct Operands {
   [[no_unique_address]] Bytes<Traits::kPlan.operands.a_bytes, struct A> a;
   uint8_t b[Traits::kPlan.operands.b_boxes][Traits::kPlan.operands.b_box_bytes];
 };
-// It may also have A in 16 bits, if that has no ring of its own, and the scale factors.
+// A stage may also have A in 16 bits, if A has no ring of its own, and the scale factors.
 template <class Traits>
 struct OperandsAndScales : Operands<Traits> {
   [[no_unique_address]] Bytes<Traits::kPlan.a16.bytes, struct A16> a16;
@@ -106,7 +108,7 @@ struct Rings : RingsInMemory<Traits> {
   static_assert(sizeof(Stage<Traits>) % 1024 == 0, "every stage starts at a pattern of the swizzle");
 
   static constexpr bool kOwnBarrierOfA = Traits::kPlan.a16.warps > 0;
-  // Load roles that a full stage counts: A may have a barrier, or a ring, of its own.
+  // How many load roles arrive on `full`: one where A has a barrier or a ring of its own, else both.
   static constexpr uint32_t kFillers = kOwnBarrierOfA || Traits::kPlan.a16.stages > 0 ? 1 : kLoadRoles;
 
   // Returns the barrier of a stage on which the load role of A or that of the weights arrives.

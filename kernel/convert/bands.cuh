@@ -1,6 +1,6 @@
-// bands.cuh -- the tiles of a CTA that moves factors or quantises: those of the scheduler of the GEMM, with
-// bands of 128 rows for the tiles of M. So rows of batches and groups are found, clamped and laid out by the
-// code that finds those of A and C.
+// bands.cuh -- the tiles of a CTA that moves factors or quantises. The scheduler of the GEMM makes them, with
+// bands of 128 rows as the tiles of M. So the code that finds, clamps and lays out the rows of batches and
+// groups is the code that does so for A and C.
 #pragma once
 
 #include "kernel/common/groups.cuh"
@@ -21,8 +21,8 @@ struct BandTraits {
   }();
 };
 
-// Calls body(tile) for every tile of this CTA, with all of its threads. Everything that a pointer of the
-// arguments points at is used after the wait for the preceding grid.
+// Calls body(tile) for every tile of this CTA, with all of its threads. Memory behind a pointer of the
+// arguments is used only after the wait for the preceding grid.
 template <bool kGrouped, class Body>
 DUALGEMM_DEVICE void for_each_tile(const BandParams& rows, const Body& body) {
   using Traits = BandTraits<kGrouped>;

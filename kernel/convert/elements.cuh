@@ -1,5 +1,5 @@
-// elements.cuh -- how elements of bf16, fp16 and fp32 lie in 32-bit words. They are those of x, of C where a
-// token's rows are summed, or of that sum.
+// elements.cuh -- how elements of bf16, fp16 and fp32 lie in 32-bit words. The elements are those of x, those
+// of C where a token's rows are summed, or those of that sum.
 #pragma once
 
 #include "ptx/math.cuh"

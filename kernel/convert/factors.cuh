@@ -1,8 +1,9 @@
 // factors.cuh -- scale factors from rows to atoms and back. An atom has 32 lines of 16 bytes; line i holds
-// four factors each of the rows i, i + 32, i + 64 and i + 96. Four lanes hold 16 factors each of these four
-// rows, which belong to four atoms: a transposition of their words makes them a line of each atom. A warp
-// has eight neighbouring lines, so that it reads and writes 16 bytes per lane, and 128 in a row of each
-// atom; two warps share the 32 bytes of a row that come from DRAM together.
+// four factors each of the rows i, i + 32, i + 64 and i + 96. Each of four lanes holds 16 factors of one of
+// these four rows, which belong to four atoms. A transposition of their words gives each of the four lanes
+// the line of one atom. A warp has eight neighbouring lines, so that every lane reads and writes 16 bytes,
+// and the warp 128 bytes in a row in each atom; two warps share the 32 bytes of a row that come from DRAM
+// together.
 #pragma once
 
 #include "kernel/convert/bands.cuh"
@@ -10,8 +11,8 @@
 
 namespace dualgemm::convert {
 
-// Of four lanes whose numbers differ in the last two bits, lane i has row i of a matrix of words; afterwards
-// it has column i.
+// Four lanes whose numbers differ only in the last two bits share a matrix of words: lane i of the four has
+// row i, and afterwards column i.
 DUALGEMM_DEVICE void transpose_4x4(uint32_t* words) {
   const unsigned lane = threadIdx.x % 4;
 #pragma unroll

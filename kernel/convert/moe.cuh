@@ -11,7 +11,8 @@ namespace dualgemm::convert {
 
 constexpr int kWarps = kConvertThreads / 32;
 
-// The choices of a warp, which are neighbours: of all, each warp has an equal part, in whole steps of 32.
+// The choices that a warp looks at, which are neighbours. Each warp of the CTA has an equal part of all
+// choices, in whole steps of 32.
 struct WarpChoices {
   int32_t first, end;
 
@@ -38,18 +39,18 @@ DUALGEMM_DEVICE void write_rows(const PermuteParams& p, const WarpChoices& choic
       p.row_token[at] = i / p.top_k;
       if (p.row_weight) p.row_weight[at] = p.weights[i];
     }
-    // What no expert has is the first CTA's.
+    // The first CTA marks the choices that belong to no expert.
     if (expert == 0 && exists && (id < 0 || id >= p.experts)) p.token_row[i] = -1;
     row += __popc(owners);
   }
 }
 
-// A CTA has one expert after the other. It counts the choices of those before, which gives the first row of
-// its own, and where each warp's begin.
+// A CTA takes one expert after the other. It counts the choices of all experts before this one, which gives
+// the first row of this expert, and counts where the rows of each warp begin.
 __global__ void __launch_bounds__(kConvertThreads, kPermuteCtas)
     permute_kernel(const __grid_constant__ PermuteParams p) {
   __shared__ int32_t before_of[kWarps], own_of[kWarps];
-  // All of ids, weights and outputs may be used by what precedes.
+  // The preceding grid may use ids, weights and outputs.
   ptx::griddepcontrol_wait();
   ptx::griddepcontrol_launch_dependents();
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
@@ -86,10 +87,10 @@ __global__ void __launch_bounds__(kConvertThreads, kPermuteCtas)
   }
 }
 
-// A tile is a piece of 32 rows. A thread loads all that it has of its row before it stores any of it.
+// A tile is a piece of 32 rows. A thread loads its whole part of a row before it stores any of it.
 __global__ void __launch_bounds__(kConvertThreads, kGatherCtas)
     gather_kernel(const __grid_constant__ GatherParams p) {
-  // The kernel that precedes may write x and row_index, and read out.
+  // The preceding grid may write x and row_index, and read out.
   ptx::griddepcontrol_wait();
   ptx::griddepcontrol_launch_dependents();
   const auto pieces = static_cast<uint32_t>((int64_t{p.k} + kGatherPiece - 1) / kGatherPiece);
@@ -163,7 +164,7 @@ DUALGEMM_DEVICE void sum_rows(const CombineParams& p, int32_t token, int32_t col
 template <class C, class Out>
 __global__ void __launch_bounds__(kConvertThreads, kCombineCtas)
     combine_kernel(const __grid_constant__ CombineParams p) {
-  // The kernel that precedes may write c, token_row and weights, and read out.
+  // The preceding grid may write c, token_row and weights, and read out.
   ptx::griddepcontrol_wait();
   ptx::griddepcontrol_launch_dependents();
   const uint32_t pieces = (static_cast<uint32_t>(p.n) + kCombinePiece - 1) / kCombinePiece;

@@ -50,14 +50,14 @@ using PermuteKernel = void (*)(PermuteParams);
 using GatherKernel = void (*)(GatherParams);
 using CombineKernel = void (*)(CombineParams);
 
-// This many CTAs of each kind fit on an SM. They have the threads of all conversions.
+// This many CTAs of each kind fit on an SM. Each has kConvertThreads threads, as all conversions do.
 inline constexpr int32_t kPermuteCtas = 4, kGatherCtas = 4, kCombineCtas = 4;
 // Eight threads copy a row, 16 bytes each, which together are a line of 128 bytes. Each thread has this many
 // such lines under way at once. So a tile is 32 rows by 256 columns.
 inline constexpr int32_t kGatherColumns = 8, kGatherThreads = 8, kGatherAtOnce = 4;
 inline constexpr int32_t kGatherRows = kConvertThreads / kGatherThreads,
                          kGatherPiece = kGatherColumns * kGatherThreads * kGatherAtOnce;
-// Columns that a thread sums, of 16 bits as many as 16 bytes have, and that a CTA does.
+// How many columns a thread sums (elements of 16 bits fill 16 bytes then), and how many a CTA does.
 inline constexpr int32_t kCombineColumns = 8, kCombinePiece = kCombineColumns * kConvertThreads;
 
 extern const PermuteKernel kPermuteKernel;

@@ -29,8 +29,8 @@ struct FactorParams {
   int32_t wide;         // 1: linear rows begin at multiples of 16 bytes
 };
 
-// Where tensor_scales has what the kernels find of a whole tensor: its largest magnitude, the scale that
-// follows from it, and 1 / that.
+// The places in tensor_scales of what the kernels find for a whole tensor: its largest magnitude, the scale
+// that follows from it, and 1 / this scale.
 enum TensorScale { kLargest, kGlobalScale, kDecodeScale, kTensorScales };
 
 struct QuantizeParams {
@@ -53,8 +53,8 @@ struct QuantizeParams {
 };
 
 // The pass over A: from NVFP4, or from 16 bits without factors, to 16 bits as an instance takes them
-// (Params::prepared_a). Each row has whole k-tiles, in the order of K that those take, and zeros where A
-// ends.
+// (Params::prepared_a). Each row has whole k-tiles, in the order of K that these instances take, and zeros
+// beyond the end of A.
 struct PrepareParams {
   BandParams rows;
   const uint8_t* a;
@@ -72,7 +72,8 @@ using PrepareKernel = void (*)(PrepareParams);
 using FactorKernel = void (*)(FactorParams);
 using QuantizeKernel = void (*)(QuantizeParams);
 
-// CTAs of all these kernels have this many threads. This many of each kind fit on an SM.
+// The CTAs of all these kernels have kConvertThreads threads. The other numbers say how many CTAs of each
+// kind fit on an SM.
 inline constexpr int32_t kConvertThreads = 256;
 inline constexpr int32_t kFactorCtas = 8, kQuantizeCtas = 4, kPrepareCtas = 3;
 

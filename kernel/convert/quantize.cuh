@@ -1,7 +1,7 @@
 // quantize.cuh -- from fp32, bf16 or fp16 to NVFP4, with the arithmetic of an NVFP4 C (output_nvfp4.cuh). A
-// lane has a block of 16 elements. The lanes of a warp lie in an atom as its bytes do, so that they write 32
-// factors next to each other, and 32 bytes of codes in each of eight rows; of x they read 64 elements of each
-// of these.
+// lane has a block of 16 elements. The blocks of a warp follow the order of the bytes in an atom, so that the
+// lanes write 32 factors next to each other, and 32 bytes of codes in each of eight rows. They read 64
+// elements of x for each of these rows.
 #pragma once
 
 #include <cfloat>
@@ -44,7 +44,7 @@ struct Block {
                    (tile.a_problem * p.x_stride + row * p.x_pitch + at.block * kSfBlock) * X::kBytes,
                words);
   }
-  // Returns the largest magnitude, or `largest` where that is larger. NaN is no magnitude.
+  // Returns the largest magnitude of the block, or `largest` if that is larger. NaN is left out.
   DUALGEMM_DEVICE float largest(float largest) const {
 #pragma unroll
     for (int i = 0; i < kSfBlock; ++i) largest = fmaxf(largest, fabsf(X::value(words, i)));
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kConvertThreads, kQuantizeCtas)
       if (BlockPlace(p, tile, tile.n, static_cast<int>(threadIdx.x) + i * kConvertThreads).exists)
         largest = blocks[i].largest(largest);
   });
-  // Numbers that are not negative are ordered as integers are.
+  // The bits of floats that are not negative have the order of integers.
   __shared__ int32_t of_warps[kConvertThreads / 32];
   const int32_t of_warp = __reduce_max_sync(0xffffffff, __float_as_int(largest));
   if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = of_warp;
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kConvertThreads, kQuantizeCtas)
   ptx::red_global_max_s32(p.tensor_scales + kLargest, min(all, __float_as_int(FLT_MAX)));
 }
 
-// One scale for a problem, or for all.
+// One scale for each problem, or one for all problems.
 template <class X, bool kGrouped>
 __global__ void __launch_bounds__(kConvertThreads, kQuantizeCtas)
     quantize_kernel(const __grid_constant__ QuantizeParams p) {

@@ -1,13 +1,13 @@
-// activation.cuh -- the activations. An activation is C = f(gate) * h(up), two functions of one element each.
-// That of one product is C = f(gate), with functions f that gates have.
-// Its members are its uniform parameters, which it takes from the launch.
+// activation.cuh -- the activations. An activation is C = f(gate) * h(up), where f and h are functions of one
+// element. With one product it is C = f(gate), with one of the functions f that gates have. The members of an
+// activation are its parameters, which are the same for all threads and come from the launch.
 //
 // kernel/README.md says how to add one.
 //
 // The approximate functions of the hardware come in as a type: the kernel passes ApproximateMath
 // (epilogue.cuh), a test on the host passes exact or deliberately wrong ones. By the PTX ISA ex2 is good to 2
-// ulp and rcp to 1 ulp. Errors below are in u = 2^-24, that of one rounded operation. test/ref/activation.cpp
-// derives how far each f and h may be off.
+// ulp and rcp to 1 ulp. Errors below are in units of u = 2^-24, the relative error of one rounded operation.
+// test/ref/activation.cpp derives how far each f and h may be off.
 #pragma once
 
 #include "kernel/epilogue/fragment.cuh"
@@ -51,7 +51,8 @@ struct Swiglu {
 //
 //   min(g, limit) sigmoid(alpha min(g, limit)) * (clamp(u, -limit, limit) + beta)
 //
-// NaN passes through the clamps. With 1, 0 and infinity it is the plain one, bit for bit.
+// NaN passes through the clamps. With alpha = 1, beta = 0 and an infinite limit it is the plain SwiGLU, bit
+// for bit.
 template <class Math>
 struct GeneralSwiglu {
   float exponent, beta, limit;
@@ -66,7 +67,8 @@ struct GeneralSwiglu {
   DUALGEMM_HOST_DEVICE float up(float u) const { return Math::max(Math::min(u, limit), -limit) + beta; }
 };
 
-// The same with the limit of the gate behind its function: min(g sigmoid(alpha g), limit).
+// GeneralSwiglu with another limit of the gate, which is applied to the result of its function: min(g
+// sigmoid(alpha g), limit).
 template <class Math>
 struct SwigluStep : GeneralSwiglu<Math> {
   using GeneralSwiglu<Math>::GeneralSwiglu;
@@ -155,7 +157,7 @@ struct Situ {
   DUALGEMM_HOST_DEVICE float up(float u) const { return of_up(u); }
 };
 
-// ---- of one product ---------------------------------------------------------------------------------------
+// ---- with one product ----------------------------------------------------------------------------------
 
 template <class Math>
 struct Silu : NoParameters {
@@ -187,7 +189,7 @@ DUALGEMM_HOST_DEVICE void visit_linear_activation(LinearActivation kind, const G
   }
 }
 
-// ---- of two -----------------------------------------------------------------------------------------------
+// ---- with two products ---------------------------------------------------------------------------------
 
 // Calls visitor(activation) with the activation of this kind.
 template <class Math, class Visitor>

@@ -11,9 +11,9 @@
 
 namespace dualgemm {
 
-// Returns the number nearest to x, the even one of two, as cvt.rn.satfinite.e2m1x2.f32 does: of NaN it makes
-// 6. Each comparison is with the middle of two neighbours, and holds for NaN; in the middle the one with the
-// even code wins.
+// Returns the code of the e2m1 number that is nearest to x, ties to even, as cvt.rn.satfinite.e2m1x2.f32
+// does: NaN becomes 6. Each comparison is with the middle between two neighbouring numbers, and is true for
+// NaN. In the middle the neighbour with the even code is taken.
 DUALGEMM_HOST_DEVICE uint32_t nearest_e2m1(float x) {
   const float size = std::fabs(x);
   uint32_t code = 0;

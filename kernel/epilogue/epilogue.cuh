@@ -31,8 +31,8 @@ class PlainArithmetic {
   DUALGEMM_DEVICE PlainArithmetic(const Params& p, const Tile& tile, LanePlace)
       : alphas_(p, tile), activation_(p) {}
 
-  // Hands all elements to the writer of the output. Each pair goes there as soon as it is computed, so that
-  // what is kept of it may be smaller than two floats.
+  // Hands all elements to the writer of the output. Each two neighbours go there as soon as they are
+  // computed, so that the writer may keep less than two floats for them.
   template <int kWidth, class Writer, class Results>
   DUALGEMM_DEVICE void finish(const Fragment<kWidth>& fragment, int, const Writer& output,
                               Results& results) const {
@@ -49,7 +49,7 @@ class PlainArithmetic {
   Activation activation_;
 };
 
-// That of a plain instance of one product: C = alpha1 acc1.
+// The arithmetic of a plain instance of one product: C = alpha1 acc1.
 class PlainProduct {
  public:
   DUALGEMM_DEVICE PlainProduct(const Params& p, const Tile& tile, LanePlace) : alphas_(p, tile) {}
@@ -65,11 +65,11 @@ class PlainProduct {
   Alphas alphas_;
 };
 
-// What an instance computes of its accumulators is fixed when it is compiled (Plain, and PlainLinear of one
-// product), or said by the launch (General). So is the type of C. For an A in NVFP4 each set of options is a
-// plain instance for each of two types, with neighbouring ids, or a general one for all types. For an A of 16
-// bits sixteen_bit.cuh and one_product.cuh list which there are. kernel/README.md says how to add an
-// activation or an output.
+// What an instance computes from its accumulators is fixed when it is compiled (Plain, or PlainLinear for one
+// product), or the launch says it (General). The same is true of the type of C. For an A in NVFP4 each set of
+// options is a plain instance for each of two types, with neighbouring ids, or a general one for all types.
+// For an A of 16 bits sixteen_bit.cuh and one_product.cuh list which there are. kernel/README.md says how to
+// add an activation or an output.
 template <class Activation>
 struct Plain {
   static constexpr bool kGeneral = false;

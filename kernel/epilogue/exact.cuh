@@ -1,5 +1,6 @@
-// exact.cuh -- C = f(gate) * h(up), or f(gate), in fp64, rounded once to fp32: within half an ulp of the true
-// one but for the errors of the fp64 functions and of their arguments, which are below 2^-20 of that.
+// exact.cuh -- C = f(gate) * h(up), or f(gate), in fp64, rounded once to fp32. The result is within half an
+// ulp of the true value, plus the errors of the fp64 functions and of their arguments, which are below 2^-20
+// of half an ulp.
 #pragma once
 
 #include <cmath>

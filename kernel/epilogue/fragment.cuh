@@ -24,7 +24,8 @@ struct Fragment<kWidth, 1> {
   uint32_t acc1[kWidth];
 };
 
-// A lane's first element lies here: its row is counted from the first of the tile, its column is that of C.
+// Where a lane's first element lies: its row counts from the first row of the tile, its column from the first
+// column of C.
 struct LanePlace {
   int row, column;
 };
@@ -43,9 +44,9 @@ struct AlongRow {
   DUALGEMM_HOST_DEVICE static constexpr int extent(int, int columns) { return columns; }
 };
 
-// With swap A/B a lane has one column of C, where the accumulator is finished as it lies in tensor memory.
-// Where warps hold it in registers, a general epilogue exchanges it through shared memory first. Then each
-// lane has neighbouring columns of a row, too.
+// A lane has one column of C: so it is with swap A/B where accumulators are finished as they lie in tensor
+// memory. Where warps hold accumulators in registers, a general epilogue exchanges them through shared memory
+// first, and then each lane has neighbouring columns of a row (AlongRow).
 struct DownColumn {
   static constexpr int kLanesAside = 32;
   DUALGEMM_HOST_DEVICE static constexpr int row(int i) { return i; }

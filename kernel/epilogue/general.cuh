@@ -9,10 +9,11 @@
 //   add       y += c_add[row, column]
 //   largest   amax = max(amax, |y|)
 //
-// Each step rounds its results to fp32. It goes over all elements of the fragment before the next one begins,
-// and leaves its results in the registers of what it took: gate and then y where acc1 was, up where acc2 was.
+// Each step rounds its results to fp32. It goes over all elements of the fragment before the next step
+// begins, and leaves its results in the registers of its inputs: gate and then y where acc1 was, up where
+// acc2 was.
 //
-// Of one product there is neither u nor D2, and y = f(g). The last addition is for one product alone.
+// With one product there is neither u nor D2, and y = f(g). The step "add" exists only with one product.
 #pragma once
 
 #include "kernel/epilogue/activation.cuh"
@@ -86,7 +87,7 @@ class GeneralArithmetic {
                       tile_.problem * p_.general.bias_stride + at_.column, p_.n - at_.column);
     if (!bias.given()) return;
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i)  // never one operation with the product before it
+    for (int i = 0; i < kWidth; ++i)  // never fused with the product before it
       x[i] = __fadd_rn(x[i], bias[Layout::column(first + i)]);
   }
 
@@ -121,8 +122,8 @@ class GeneralArithmetic {
                                  g[i] = activation.gate(g[i]) * activation.up(u[i]);
                              });
   }
-  // The code of the exact functions is long and is there once: it works on element 0, and each round of the
-  // loop moves the other elements down by one.
+  // The code of the exact functions is long, so the kernel has it only once: it works on element 0, and each
+  // round of the loop moves the other elements down by one.
   template <int kWidth>
   DUALGEMM_DEVICE void activate_exactly(float* g, float* u) const {
 #pragma unroll 1
@@ -167,8 +168,8 @@ class GeneralArithmetic {
     for (int i = 0; i < kWidth; ++i) y[i] = __fadd_rn(y[i], x[i]);
   }
 
-  // Numbers that are not negative are ordered as their bits are as an int32, and NaN comes after all of them.
-  // An *amax that is negative, or -0, counts as less than any.
+  // Floats that are not negative have the order of their bits as int32, and NaN comes after all of them. An
+  // *amax that is negative, or -0, counts as less than each of them.
   template <int kWidth>
   DUALGEMM_DEVICE void raise_amax(const float* y, int first) const {
     const int rows = tile_.rows - at_.row, columns = p_.n - at_.column;

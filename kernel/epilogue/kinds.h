@@ -26,8 +26,8 @@ enum class ActivationKind : int32_t {
 };
 inline constexpr int32_t kActivations = 7;
 
-// The activation of one product is C = f(g), and kNone leaves g as it is. kRelu2 is max(g, 0)^2. The numbers
-// are those of DUALGEMM_LINEAR_ACTIVATION_*.
+// The activation of a launch with one product is C = f(g), and kNone leaves g as it is. kRelu2 is max(g,
+// 0)^2. The numbers are those of DUALGEMM_LINEAR_ACTIVATION_*.
 enum class LinearActivation : int32_t {
   kNone = 0,
   kSilu = 1,
@@ -55,14 +55,14 @@ struct OutputKind {
   int32_t store_bytes;  // of a row: what one store of a warp writes side by side
 };
 
-// The epilogue of an instance: whatever a launch says, in any type, or one type and a plain SwiGLU. Of one
-// product the plain epilogue is alpha1 acc1.
+// The epilogue of an instance. A general one computes whatever a launch says, in any type; a plain one
+// computes a plain SwiGLU, or with one product alpha1 acc1, in one type.
 struct EpilogueKind {
   bool general;
   int32_t output_count;
   OutputKind outputs[kCTypes];
 
-  // Returns what it writes as this type; null where it does not.
+  // Returns the output of this type; null if the instance does not write the type.
   constexpr const OutputKind* output(CType type) const {
     for (int32_t i = 0; i < output_count; ++i)
       if (outputs[i].type == type) return &outputs[i];

@@ -1,5 +1,5 @@
-// list.h -- a list of types, such as the outputs of an arithmetic (epilogue.cuh), and an empty type for what
-// is not there.
+// list.h -- a list of types, such as the outputs of an arithmetic (epilogue.cuh), and an empty type for a
+// member that an instance does not have.
 #pragma once
 
 namespace dualgemm {

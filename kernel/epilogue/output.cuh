@@ -1,5 +1,5 @@
-// output.cuh -- writes C from registers straight to global memory, in a format whose elements have nothing to
-// do with each other: fp32, fp16, bf16 or fp8. It also writes the preactivations of the general epilogue.
+// output.cuh -- writes C from registers straight to global memory, in a format in which each element stands
+// for itself: fp32, fp16, bf16 or fp8. It also writes the preactivations of the general epilogue.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace dualgemm {
 
-// What an FP8 or NVFP4 C is multiplied with before its conversion: the number of the host times that of the
-// problem, which lies on the device.
+// Returns what an FP8 or NVFP4 C is multiplied with before its conversion: the number that the host passed
+// times the number of the problem on the device.
 DUALGEMM_DEVICE float encode_scale(const GeneralParams& p, const Tile& tile) {
   return p.encode_dev ? p.encode * p.encode_dev[tile.problem * p.encode_stride] : p.encode;
 }
@@ -26,9 +26,9 @@ DUALGEMM_DEVICE const Matrix& matrix_c(const Params& p) { return p.c; }
 DUALGEMM_DEVICE const Matrix& matrix_d1(const Params& p) { return p.general.d1; }
 DUALGEMM_DEVICE const Matrix& matrix_d2(const Params& p) { return p.general.d2; }
 
-// Tells the compiler that this lies in global memory, which it does not see in a function that is called with
-// Params. With a store to an address of any space ptxas 13.0 doubts that the lanes of a warp are together,
-// and brings them together again all over the function.
+// Tells the compiler that this address lies in global memory, which it does not see in a function that is
+// called with Params. If a store may go to any space, ptxas 13.0 is not sure that the lanes of a warp are
+// converged, and makes them converge again all over the function.
 template <class Element>
 DUALGEMM_DEVICE Element* in_global_memory(void* start) {
   __builtin_assume(__isGlobal(start));
@@ -46,7 +46,8 @@ class DirectWriter {
  public:
   // At least this many elements of a lane are stored at once. Along a row, 16 of 16 bits are a full sector.
   static constexpr int kLeastWidth = kRows ? 16 : 8;
-  // Along a row a store is as wide as the architecture has it, or as all that is stored at once.
+  // Along a row a store has the width of the architecture's widest store, or, if that is less, of all
+  // elements that are stored at once.
   static constexpr int32_t kStoreBytes =
       kRows ? std::min(limits_of(Traits::kPlan.arch).store_bytes, kLeastWidth* kBits / 8)
             : Layout::kLanesAside * kBits / 8;
@@ -60,10 +61,10 @@ class DirectWriter {
         elements_(in_global_memory<Element>(kMatrix(p).start) + tile.a_problem * kMatrix(p).stride +
                   (int64_t{tile.row} + at.row) * kMatrix(p).pitch + at.column) {}
 
-  // Returns how many elements of the lane exist in C, along the direction of the layout; possibly more than
-  // the tile has.
+  // Returns how many elements exist in C from the lane's first element on, along the layout; possibly more
+  // than the tile has.
   DUALGEMM_DEVICE int extent() const { return Layout::extent(rows_, columns_); }
-  // Of lanes beside each other so many have a part of C. Returns how many have anything to write.
+  // `lanes` of the neighbouring lanes have a part of C. Returns how many lanes have anything to write.
   DUALGEMM_DEVICE int writing_lanes(int lanes) const { return lanes; }
 
   // Some elements of the lane, in the form in which they are written.
@@ -83,7 +84,7 @@ class DirectWriter {
     if constexpr (kRows) store_row<kWidth>(results.words, first);
     else store_each<kWidth>(results.words, first);
   }
-  // After the last store of a tile nothing is left to do.
+  // Nothing is left to do after the last store of a tile.
   DUALGEMM_DEVICE void complete_tile(int) const {}
 
  private:
@@ -132,9 +133,9 @@ class DirectWriter {
   }
 
   [[no_unique_address]] Format format_;
-  // Whether the lane has a part of C. It is computed before the accumulators are waited for: with the
-  // comparison at the branch around the stores, ptxas 13.0 puts the second load of tensor memory after the
-  // special functions of the gates, and the mma gets the accumulators back that much later.
+  // Whether the lane has a part of C. It is computed before the wait for the accumulators. If the comparison
+  // stood at the branch around the stores, ptxas 13.0 would put the second load of tensor memory after the
+  // special functions of the gates, and the mma would get the accumulators back that much later.
   bool exists_;
   int rows_, columns_;  // of C, from the lane's first element on
   int64_t pitch_;

@@ -1,6 +1,6 @@
 // output_any.cuh -- C in the type that the launch says: the output of every general instance. Results stay in
-// fp32 until they are stored; there a branch, which is the same for all threads, leads to the writer of the
-// type.
+// fp32 until they are stored. Then a branch, which all threads take in the same way, leads to the writer of
+// the type.
 #pragma once
 
 #include "kernel/epilogue/output.cuh"
@@ -8,8 +8,8 @@
 
 namespace dualgemm {
 
-// Writes what a lane has of one tile. It has a writer of each type, so that what these compute once for a
-// tile is not computed for each store.
+// Writes what a lane has of one tile. It has a writer for each type, so that what a writer computes once for
+// a tile is not computed again for each store.
 template <class Traits, class Layout>
 class AnyWriter : public Fp32Results {
   template <class Output>

@@ -1,13 +1,13 @@
-// output_nvfp4.cuh -- C in NVFP4, as the next launch takes it for its A: E2M1 in rows, and a UE4M3 factor for
+// output_nvfp4.cuh -- C in NVFP4, which can be the A of the next launch: E2M1 in rows, and a UE4M3 factor for
 // each 16 elements of a row, in the layout of SFA (host/FORMATS.md draws it). The arithmetic is that of
 // dualgemm_quantize_host, each operation in fp32:
 //
 //   factor = UE4M3(max|x of the 16| * (encode * (1 / 6)))   element = E2M1(x * (encode * (1 / factor)))
 //
-// Each byte of the factors has one writer. Of the rows that exist, the lane that has a block writes its
-// factor; where the row ends within an atom, the lane that would have the next block writes zero. The rows
-// beyond the last one, up to the end of their block of 128, are zeroed by complete_tile, and so is what no
-// lane of a narrow tile would have.
+// Each byte of the factors has one writer. In a row that exists, the lane that has a block writes its factor;
+// where the row ends within an atom, the lanes that would have the next blocks write zeros. complete_tile
+// zeroes the factors of the rows beyond the last one, up to the end of their block of 128, and, where a tile
+// is narrower than an atom, those of columns that no lane would have.
 #pragma once
 
 #include <algorithm>
@@ -29,13 +29,15 @@ DUALGEMM_DEVICE PackedBlock quantise_block(const float* x, float encode) {
 #pragma unroll
   for (int i = 1; i < kSfBlock; ++i) largest = ptx::max_nan(largest, fabsf(x[i]));
   PackedBlock block;
-  // A factor has no sign: one below 0, of an encode scale that only the device knows, is NaN, and -0 is 0.
+  // A factor has no sign. If it would be below 0, because of an encode scale that only the device knows, it
+  // is NaN; -0 is 0.
   const float wanted = largest * (encode * (1.0f / 6));
   const uint16_t factor = ptx::cvt_rn_satfinite_e4m3x2_f32(0.0f, wanted < 0 ? NAN : wanted) & 0x7F;
   block.factor = static_cast<uint8_t>(factor);
   const float value = ptx::cvt_f32_f16(static_cast<uint16_t>(ptx::cvt_rn_f16x2_e4m3x2(factor)));
-  // The first reciprocal is off by 1 ulp at most. One step of Newton rounds that of an e4m3 correctly: it has
-  // 4 bits, so that no reciprocal lies within 2^-30 of the middle of two floats.
+  // The first reciprocal is off by 1 ulp at most. One step of Newton's method gives the correctly rounded
+  // reciprocal of an e4m3 number: such a number has 4 bits, so that no reciprocal lies within 2^-30 of the
+  // middle between two floats.
   const float guess = ptx::rcp_approx_ftz(value);
   const float reciprocal = fmaf(guess, fmaf(-value, guess, 1.0f), guess);
   const float scale = encode * reciprocal;
@@ -48,9 +50,9 @@ DUALGEMM_DEVICE PackedBlock quantise_block(const float* x, float encode) {
   return block;
 }
 
-// The lanes of half a warp have 16 columns, and each of them 16 rows. Afterwards each has one row, that of
-// its number, and the columns in their order. Of two lanes whose numbers differ in one bit, each gives away
-// the half of its elements that belongs to the other.
+// Each lane of half a warp has one of 16 columns, with 16 rows. Afterwards lane i has row i, with the columns
+// in their order. Two lanes whose numbers differ in one bit exchange the halves of their elements that belong
+// to the other lane.
 DUALGEMM_DEVICE void transpose_16x16(float* x) {
   const int lane = static_cast<int>(threadIdx.x) % 16;
 #pragma unroll
@@ -72,7 +74,7 @@ class Nvfp4Writer : public Fp32Results {
   static constexpr bool kRows = std::is_same_v<Layout, AlongRow>;
   static_assert(kRows || std::is_same_v<Layout, DownColumn>);
   static constexpr int kRowsOfCta = std::min(kSfAtomRows, Traits::kPlan.tile.m);
-  // Tiles that are narrower than an atom write the factors of a part of it.
+  // A tile that is narrower than an atom writes the factors of a part of the atom.
   static constexpr int kColumns = Traits::kPlan.tile.n;
   static constexpr int kPiece = std::min(kColumns, kSfAtomElems);
   static_assert(kColumns % kSfAtomElems == 0 || kColumns == kSfAtomElems / 2);
@@ -97,9 +99,9 @@ class Nvfp4Writer : public Fp32Results {
                (tile.sfa_block + first_row_ / kSfAtomRows) * atoms * kSfAtomBytes;
   }
 
-  // Along a row the blocks of the last atom count, down a column the rows that exist.
+  // Along a row all blocks up to the end of the last atom count, down a column the rows that exist.
   DUALGEMM_DEVICE int extent() const { return kRows ? padded_columns() - column_ : rows_; }
-  // Lanes that are columns beyond C have factors to write, up to the end of their atom.
+  // Lanes whose columns lie beyond C have factors to write, up to the end of the atom.
   DUALGEMM_DEVICE int writing_lanes(int lanes) const {
     return kRows ? lanes : (lanes + kSfAtomElems - 1) & -kSfAtomElems;
   }
@@ -119,8 +121,8 @@ class Nvfp4Writer : public Fp32Results {
     }
   }
 
-  // Zeroes the factors of the rows beyond the last, as far as the atoms of this tile go, and those beyond the
-  // last column that no lane has. `thread` is the number of the thread among those of the epilogue.
+  // Zeroes the factors of the rows beyond the last row of C, as far as the atoms of this tile go, and those
+  // of columns beyond C that no lane has. `thread` is the number of the thread among those of the epilogue.
   DUALGEMM_DEVICE void complete_tile(int thread) const {
     if (rows_ <= 0) return;  // none that exist
     const int first = column_ - column_ % kColumns;
@@ -134,12 +136,13 @@ class Nvfp4Writer : public Fp32Results {
 
  private:
   DUALGEMM_DEVICE int padded_columns() const { return (n_ + kSfAtomElems - 1) / kSfAtomElems * kSfAtomElems; }
-  // Returns the place of a factor. The row counts from the first of this CTA, the column is that of C.
+  // Returns the place of a factor. `row` counts from the first row of this CTA, `column` from the first
+  // column of C.
   DUALGEMM_DEVICE uint8_t* factor(int row, int column) const {
     return factors_ + int64_t{column / kSfAtomElems} * kSfAtomBytes +
            sf_offset_in_atom(block_row_ + row, column / kSfBlock);
   }
-  // Zeroes those of some rows and columns, as far as a tile has them in an atom at a time.
+  // Zeroes the factors of some rows and columns, one atom, or a tile's part of one, at a time.
   DUALGEMM_DEVICE void zero_factors(int thread, int first_row, int end_row, int first_column,
                                     int end_column) const {
     constexpr int kThreads = 32 * Traits::kPlan.epilogue.warps;

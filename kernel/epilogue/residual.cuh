@@ -1,5 +1,5 @@
-// residual.cuh -- reads what is added to C. An element of it has one reader, the lane that writes the same
-// element of C, and that lane reads it first. So it may be C itself.
+// residual.cuh -- reads the addend of C (c_add). Each of its elements has one reader, the lane that writes
+// the same element of C, and that lane reads it before it writes. So the addend may be C itself.
 #pragma once
 
 #include <type_traits>
@@ -24,7 +24,7 @@ DUALGEMM_DEVICE float element_of(const uint32_t* words, int i) {
   }
 }
 
-// Reads what a lane has of one tile. What lies beyond C is not read, and counts as 0.
+// Reads what a lane has of one tile. Elements beyond C are not read, and count as 0.
 template <class Format, class Layout>
 class MatrixReader {
   using Element = typename Format::Element;

@@ -1,5 +1,5 @@
-// scaling.cuh -- from accumulators to the gate and up of the activation, in the two forms that the two kinds
-// of epilogues have:
+// scaling.cuh -- from accumulators to the gate and up of the activation, in a plain and in a general
+// epilogue:
 //
 //   plain     g = alpha1 acc1                           u = alpha2 acc2
 //   general   g = (alpha1 s[row]) acc1 + bias1[column]  u = (alpha2 s[row]) acc2 + bias2[column]
@@ -13,7 +13,7 @@
 
 namespace dualgemm {
 
-// The alphas of a problem are those of the host times those that lie on the device.
+// The alphas of a problem: those that the host passed times those that lie on the device.
 struct Alphas {
   float alpha1, alpha2;
 
@@ -26,8 +26,8 @@ struct Alphas {
   DUALGEMM_DEVICE TwoFloats up(TwoFloats acc2) const { return {alpha2 * acc2.first, alpha2 * acc2.second}; }
 };
 
-// One number for each row or each column of C, in fp32 or bf16, from a lane's first element on. There may be
-// none, which is the same for all lanes.
+// One number for each row or each column of C, in fp32 or bf16, from a lane's first element on. The launch
+// may have no such vector; then no lane has one.
 class Vector {
  public:
   DUALGEMM_DEVICE Vector(const void* start, CType type, int64_t first, int count)
@@ -35,7 +35,7 @@ class Vector {
         count_(count),
         bf16_(type == CType::kBf16) {}
   DUALGEMM_DEVICE bool given() const { return first_ != nullptr; }
-  // What lies beyond C is not read, and no result depends on it.
+  // Numbers beyond C are not read, and no result depends on them.
   DUALGEMM_DEVICE float operator[](int i) const {
     if (i >= count_) return 0.0f;
     if (!bf16_) return static_cast<const float*>(static_cast<const void*>(first_))[i];

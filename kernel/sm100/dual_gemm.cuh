@@ -1,7 +1,7 @@
 // dual_gemm.cuh -- the kernel for compute capability 10.x: C = f(alpha1 * A * B1^T) * h(alpha2 * A * B2^T)
 // with A, B1, B2 in NVFP4. It sets the CTA up, gives each warp its role, and takes the CTA down. The kernel
-// is warp-specialized and persistent: a CTA computes one tile of C after another, and the roles run apart:
-// while the epilogue works on one tile, the others are already at the next.
+// is warp-specialized and persistent: a CTA computes one tile of C after another, and the roles work on
+// different tiles at a time: while the epilogue finishes one tile, the other roles are already at the next.
 //
 //   load weights: B1, B2  --.
 //                           |--full[s], scale_full[q]-->   mma   --acc_full[a]-->   epilogue --> C
@@ -68,14 +68,15 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<
   }
   __syncwarp();  // one lane worked above; what follows needs the warp together
   if constexpr (Cta<Traits>::kPaired) {
-    // After this the other CTA is known to run, which an allocation with cta_group::2 requires, and its
-    // barriers are initialised before anything arrives on them from here. The arrival may be relaxed: the
-    // fence above has released the initialisations, and the other CTA reads nothing else.
+    // After this barrier the other CTA is known to run, which an allocation with cta_group::2 requires, and
+    // its mbarriers have been initialised before anything arrives on them from here. The arrival may be
+    // relaxed: the fence above has released the initialisations, and the other CTA reads nothing else.
     ptx::cluster_arrive_relaxed();
     ptx::cluster_wait_acquire();
   }
-  // Barriers and table are written before anybody in this CTA reads them. For the barriers of a pair the
-  // cluster barrier above has done that; the table still needs this, since the arrival was relaxed.
+  // The mbarriers and the table are written before anybody in this CTA reads them. In a pair the cluster
+  // barrier above has ordered the initialisation of the mbarriers; the table still needs this barrier, since
+  // the arrival above was relaxed.
   if constexpr (!Cta<Traits>::kPaired || kPlan.tile.grouped) __syncthreads();
 }
 
@@ -96,7 +97,8 @@ DUALGEMM_DEVICE void allocate_tensor_memory(SharedStorage<Traits>& smem, Role ro
   ptx::tcgen05_fence_after_thread_sync();
 }
 
-// Every ring is drained by now (see drain); what remains is to free tensor memory after its last reader.
+// Every ring has been drained by now (common/wait.cuh); what remains is to free tensor memory after its last
+// reader.
 template <class Traits>
 DUALGEMM_DEVICE void teardown(SharedStorage<Traits>& smem, Role role) {
   constexpr Plan kPlan = Traits::kPlan;
@@ -115,8 +117,8 @@ DUALGEMM_DEVICE void teardown(SharedStorage<Traits>& smem, Role role) {
 
 // The epilogue role of a general instance is a function of its own, because its length would cost the other
 // roles their code: within the kernel, ptxas 13.0 keeps values that all lanes share in registers of each
-// lane, which the loops that issue copies and mma move back in every iteration. It is called once, and a call
-// leaves the registers of the other roles alone.
+// lane, which the loops that issue copies and mma move back in every iteration. It is called once, and the
+// call does not change the registers of the other roles.
 template <class Traits>
 __device__ __noinline__ void general_epilogue_role(const Params& p, SharedStorage<Traits>& smem,
                                                    Cta<Traits> cta, int warp) {

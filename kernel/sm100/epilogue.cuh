@@ -1,7 +1,7 @@
 // epilogue.cuh -- the epilogue role: accumulators come from tensor memory to registers, and what becomes of
 // them there is epilogue/epilogue.cuh's business. It has eight warps, two for each quarter of the lanes of
-// tensor memory: such a lane owns a row of C, or with swap A/B a column, and the accumulator columns of its
-// half.
+// tensor memory. A lane of such a warp has a row of C, or with swap A/B a column, and the half of the
+// accumulator columns that belongs to its warp.
 #pragma once
 
 #include "kernel/common/cta.cuh"
@@ -40,7 +40,7 @@ DUALGEMM_DEVICE auto epilogue_of(const Params& p, SharedStorage<Traits>& smem, C
 template <class Traits, int kWidth>
 using FragmentOf = Fragment<kWidth, Traits::kPlan.mma.accumulators>;
 
-// Returns when the columns from acc1, and of two products from acc2 on, are in registers.
+// Returns when the columns from acc1 on, and with two products those from acc2 on, are in registers.
 template <int kWidth, int kProducts>
 DUALGEMM_DEVICE void load_fragment(Fragment<kWidth, kProducts>& fragment, uint32_t acc1, uint32_t acc2) {
   constexpr bool kBoth = kProducts == 2;
@@ -63,7 +63,7 @@ DUALGEMM_DEVICE void wait_for_accumulators(uint64_t& acc_full, uint32_t phase) {
 }
 
 // The columns of a lane of tensor memory that one warp handles, in chunks. The code of a general instance is
-// long: its chunks are narrow, and their loop is not unrolled.
+// long, so its chunks are narrow, and the loop over them is not unrolled.
 template <class Traits>
 struct Chunks {
   static constexpr Plan kPlan = Traits::kPlan;
@@ -71,7 +71,8 @@ struct Chunks {
   static constexpr int kWidth = kGeneral ? 16 : kPlan.epilogue.chunk_columns;
   static constexpr int kCount = kPlan.mma.columns / 2 / kWidth;
   static constexpr int kUnrolled = kGeneral ? 1 : kCount;
-  // Each of the two warps of a lane reads half of the columns that overlapping pairs share.
+  // Each of the two warps that have a lane of tensor memory reads half of the columns that overlapping
+  // accumulator pairs share.
   static constexpr int kShared = kPlan.tmem.shared_columns / 2;
   // After this chunk is in registers, all that the mma of the next tile overwrites has been read.
   static constexpr int kReleasing = (kPlan.tmem.overlapped() ? kShared / kWidth : kCount) - 1;
@@ -109,8 +110,8 @@ DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Traits>& smem,
       FragmentOf<Traits, C::kWidth> fragment;
       load_fragment(fragment, tmem.acc1(pair) + column, tmem.acc2(pair) + column);
       if (i == C::kReleasing) {
-        // They are in registers now: the mma of a later tile may overwrite the accumulators during the work
-        // below.
+        // All columns that a later tile overwrites are in registers now: its mma may overwrite them during
+        // the work below.
         ptx::tcgen05_fence_before_thread_sync();  // this lane's reads come before the arrival
         __syncwarp();                             // and so do those of the other lanes
         if (ptx::elect_sync()) arrive_at_leader(cta, smem.acc_empty[acc.index]);

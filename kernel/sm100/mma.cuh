@@ -1,8 +1,9 @@
 // mma.cuh -- the multiply role: for every k-tile it copies the scale factors to tensor memory and issues the
-// mma of both products, A * B1^T into acc1 and A * B2^T into acc2, or their transposes with swap A/B. Of one
-// product it issues the first alone. It is one warp, in a pair one of the leader: its 2-SM mma work on the
-// shared and tensor memory of both CTAs, at the same places. All of it is asynchronous. A tcgen05.commit of
-// the lane that issued it reports its completion, and elect.sync always elects the same lane.
+// mma of both products, A * B1^T into acc1 and A * B2^T into acc2, or their transposes with swap A/B. With
+// one product it issues only the first. The role is one warp, in a pair one warp of the leader, whose 2-SM
+// mma work on the shared and tensor memory of both CTAs, at the same places. All copies and mma are
+// asynchronous. A tcgen05.commit by the lane that issued them reports their completion, and elect.sync always
+// elects the same lane.
 #pragma once
 
 #include "kernel/common/k_loop.cuh"
@@ -36,8 +37,8 @@ struct ScaleSteps {
   int window, window_step;  // where the first one goes
 };
 
-// Copies `steps` steps of scale factors: of each step one atom of SFA, and one of SFB1 and SFB2 for each
-// block of 128 rows. ScaleStage (common/rings.cuh) says where they lie in a stage.
+// Copies `steps` steps of scale factors: for each step one atom of SFA, and one atom of SFB1 and one of SFB2
+// for each of their blocks of 128 rows. ScaleStage (common/rings.cuh) says where they lie in a stage.
 template <class Traits>
 DUALGEMM_DEVICE void copy_scales(TmemMap<Traits> tmem, const ScaleSteps& from, int steps) {
   constexpr Plan kPlan = Traits::kPlan;
@@ -65,7 +66,7 @@ struct CopyPerStep {
       wait(main.smem.rings.scale_full[main.q.index], main.q.phase);  // the bytes of TMA have landed
   }
   // One thread calls this. A copy to tensor memory and a later mma of this thread execute in the order of
-  // issue: no fence is needed.
+  // issue, so no fence is needed.
   template <class MainLoop>
   DUALGEMM_DEVICE void begin_step(const MainLoop& main, const ScaleSteps& step) {
     copy_scales(main.tmem, step, 1);
@@ -79,7 +80,7 @@ struct AllProducts {
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr uint32_t kInstruction = ptx::mxf4nvf4_instruction_descriptor(kPlan.mma.m, kPlan.mma.n);
   // The second mma of a step takes its A from the collector. Options::keep_a (sm100/plan.h) says which order
-  // of the two that needs, and what it rests on.
+  // of the two mma this needs, and why we rely on it.
   static constexpr auto kFirst = kPlan.mma.keep_a ? ptx::Collector::kFill : ptx::Collector::kDefault;
   static constexpr auto kSecond = kPlan.mma.keep_a ? ptx::Collector::kLastUse : ptx::Collector::kDefault;
 
@@ -92,7 +93,8 @@ struct AllProducts {
       ptx::tcgen05_mma_mxf4nvf4_block16<kGroup>(tmem.acc1(x.acc), b1, a, kInstruction, sfb1,
                                                 sfa + x.sf_offset, x.accumulate);
     } else if constexpr (kPlan.mma.per_step == 1) {
-      // Of two products B2 follows B1, acc2 follows acc1, SFB2 follows SFB1, and there is no offset.
+      // If this mma computes two products, B2 follows B1, acc2 follows acc1, SFB2 follows SFB1, and sf_offset
+      // is 0.
       ptx::tcgen05_mma_mxf4nvf4_block16<kGroup>(tmem.acc1(x.acc), a, b1, kInstruction, sfa,
                                                 sfb1 + x.sf_offset, x.accumulate);
     } else {
@@ -145,8 +147,8 @@ struct MainLoop {
   // Multiplies the k-tile at i, into accumulator pair `acc`.
   DUALGEMM_DEVICE void multiply(int32_t i, int acc, int sf_offset) {
     const auto k = loop[i];
-    // The last k-tile may hold fewer steps. What lies past K inside a step is zero; whole steps past it are
-    // skipped.
+    // The last k-tile may hold fewer steps. Elements beyond K inside a step are zero; steps that lie wholly
+    // beyond K are skipped.
     const int steps = (k_elements - k.index * kPlan.tile.k + kMmaK - 1) / kMmaK;
     copies.begin_k_tile(*this, i);
     wait(smem.rings.full[s.index], s.phase);
@@ -200,8 +202,8 @@ struct MainLoop {
                             loop[i]);
   }
 
-  // When all mma issued so far have completed, the stage is free. After the last k-tile of a scale stage the
-  // scale stage is free, too, and so is its window where scale factors are resident.
+  // The stage of k-tile i becomes free when all mma issued so far have completed. If i is the last k-tile of
+  // a scale stage, the scale stage becomes free, too, and with resident scale factors also its window.
   DUALGEMM_DEVICE void give_back(int32_t i) {
     const bool ends_scale_stage = loop.ends_scale_stage(i);
     if (ptx::elect_sync()) {

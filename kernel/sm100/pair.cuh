@@ -9,15 +9,16 @@
 
 namespace dualgemm::sm100 {
 
-// The completion of all earlier mma and copies of this thread arrives on `mbar` of every CTA they worked for.
+// The completion of all earlier mma and copies of this thread arrives on `mbar` of each CTA that they worked
+// for.
 template <class Traits>
 DUALGEMM_DEVICE void commit(Cta<Traits> cta, uint64_t& mbar) {
   if constexpr (Cta<Traits>::kPaired) ptx::tcgen05_commit_multicast(&mbar, cta.both());
   else ptx::tcgen05_commit<Cta<Traits>::kGroup>(&mbar);
 }
 
-// Arrives on the leader's barrier. Relaxed is enough across CTAs: only reads of tensor memory have to be
-// ordered, and the tcgen05 fences before the arrival and after the wait do that.
+// Arrives on the leader's barrier. From the other CTA the arrival may be relaxed: it has to order reads of
+// tensor memory only, and these are ordered by the tcgen05 fences before the arrival and after the wait.
 template <class Traits>
 DUALGEMM_DEVICE void arrive_at_leader(Cta<Traits>, uint64_t& mbar) {
   if constexpr (Cta<Traits>::kPaired)
@@ -25,7 +26,8 @@ DUALGEMM_DEVICE void arrive_at_leader(Cta<Traits>, uint64_t& mbar) {
   else ptx::mbarrier_arrive(&mbar);
 }
 
-// wait() for such arrivals, which may come from another CTA. By itself it orders nothing else.
+// Waits for the arrivals above, which may come from the other CTA. It orders no memory accesses; the tcgen05
+// fences around it do.
 DUALGEMM_DEVICE void wait_for_cluster(uint64_t& mbar, uint32_t phase) {
   while (!ptx::mbarrier_try_wait_parity_relaxed_cluster(&mbar, phase)) {
   }

@@ -18,13 +18,14 @@ struct Options {
   int32_t split_k = 1;        // CTAs or pairs of a cluster that share a tile
   int32_t stages;             // of the operand ring
   int32_t scale_stages;       // of the ring of scale factors
-  int32_t scale_k_tiles = 1;  // k-tiles in one stage of it
+  int32_t scale_k_tiles = 1;  // k-tiles in one scale stage
   int32_t acc_stages = 1;     // pairs of accumulators, 1 or 2
   bool grouped = false;       // several problems, whose rows are known on the device only
   // Where a step has two mma, the first leaves its A in the collector of the tensor core, and the second
   // takes it from there. This is right only if the two execute in the order of issue, with no other mma
-  // between them. The PTX ISA promises that order for mma on one accumulator; these two have one each, so it
-  // does not cover them. Public kernels that give right results on a B200 rely on the order all the same.
+  // between them. The PTX ISA promises that order for mma on one accumulator. These two mma have different
+  // accumulators, so the promise does not cover them. Public kernels that give right results on a B200 rely
+  // on the order all the same.
   bool keep_a = false;
   int32_t products = 2;  // of a tile: A * B1^T and A * B2^T, or the first alone
 };
@@ -48,9 +49,9 @@ inline constexpr int32_t kOtherWarps = 4;
 constexpr bool swap_ab(const Options& o) { return o.tile_m < kTmemLanes; }
 constexpr int32_t acc_columns_of_product(const Options& o) { return swap_ab(o) ? o.tile_m : o.tile_n; }
 
-// With 128 columns one mma of N = 256 computes both products, with B1 and B2 as one operand of 256 rows.
-// Elsewhere it takes two. With 64 columns the scale factors of B cannot be packed without overlapping copies,
-// and 2 * 192 columns are more than an mma has. One product always takes one mma.
+// With 128 columns one mma of N = 256 computes both products, with B1 and B2 as one operand of 256 rows. With
+// another number of columns a step takes two mma: with 64 columns the scale factors of B cannot be packed
+// without overlapping copies, and 2 * 192 columns are more than an mma has. One product always takes one mma.
 constexpr Products products_of(const Options& o) {
   const bool one_mma = o.products == 1 || acc_columns_of_product(o) == 128;
   return {o.products, o.products, one_mma ? 1 : 2};
@@ -75,8 +76,8 @@ constexpr TmemPlan tmem_plan(const Options& o, const MmaPlan& mma, const ScalePl
   TmemPlan x{};
   x.acc_stages = o.acc_stages;
   x.acc_columns = mma.accumulators * mma.columns;
-  // Two pairs of 2 * 128 columns, or two accumulators of 256, would fill tensor memory: they share 64 instead
-  // (tmem_map.cuh).
+  // Two pairs of 2 * 128 columns, or two accumulators of 256, would fill tensor memory and leave no room for
+  // scale factors. So they share 64 columns (tmem_map.cuh).
   const bool overlapped = o.acc_stages == 2 && 2 * x.acc_columns == kTmemColumns;
   x.shared_columns = overlapped ? 64 : 0;
   x.acc_barriers = overlapped ? 1 : o.acc_stages;
@@ -99,16 +100,17 @@ constexpr Plan plan_of(const Options& o, Products products) {
   plan.operands = operand_plan(plan.tile, plan.mma, o.stages);
   plan.scales = scale_plan(plan.tile, plan.mma, o.scale_stages, o.scale_k_tiles);
   plan.tmem = tmem_plan(o, plan.mma, plan.scales);
-  // An epilogue needs four warps, which would spend their time waiting for ex2 and rcp: eight halve it. The
-  // 64 accumulators per lane of a chunk are enough independent work to hide that latency without spilling.
+  // An epilogue needs at least four warps, but four would spend their time waiting for ex2 and rcp; eight
+  // halve that time. The 64 accumulators per lane of a chunk are enough independent work to hide that latency
+  // without spilling.
   plan.epilogue = {8, 32};
   plan.threads = 32 * (plan.epilogue.warps + kOtherWarps);
   return plan;
 }
 constexpr Plan plan_of(const Options& o) { return plan_of(o, products_of(o)); }
 
-// Refuses what a kernel cannot be, each with its reason. kPlan has to be the plan of kOptions, or a variation
-// of it.
+// Refuses plans that a kernel cannot have, each with its reason. kPlan has to be the plan of kOptions, or a
+// variation of it.
 template <Options kOptions, Plan kPlan>
 constexpr bool possible() {
   constexpr Options o = kOptions;

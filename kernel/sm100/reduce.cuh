@@ -1,16 +1,17 @@
 // reduce.cuh -- the epilogue role with split-K, where K is split over a cluster. There is one tile, and each
-// CTA finishes its share of the columns of the accumulators. The others send it their sums of these columns,
-// 16 bytes at a time (st.async), which count on a barrier of the CTA that receives them:
+// CTA finishes its share of the columns of the accumulators. The other CTAs send it their sums of these
+// columns, 16 bytes at a time (st.async); the bytes count on a barrier of the CTA that receives them:
 //
 //   accumulators final,  --cluster-->  sums of the shares  --st.async-->  received[slice]  --sums_full-->
 //   rings read             barrier     of others
 //       in the order of slices: sums of the own share from tensor memory, others as received  -->  finish
 //
-// Sums are taken in the order of the slices, so the result does not depend on who was first. Those of others,
-// fp32, arrive where the rings were: [slice of K][product][column / 4][lane][column % 4].
+// Sums are added in the order of the slices, so the result does not depend on which CTA was first. The sums
+// of other CTAs, in fp32, arrive where the rings were: [slice of K][product][column / 4][lane][column % 4].
 //
-// Only what lies in C is sent, and a CTA knows beforehand how many bytes it will receive. It lives until all
-// of them have arrived, and nothing reaches into it after that. So it may exit while others still work.
+// Only sums that lie in C are sent, and a CTA knows beforehand how many bytes it will receive. It does not
+// exit before all of them have arrived, and no other CTA accesses its memory after that. So it may exit while
+// others still work.
 #pragma once
 
 #include "kernel/sm100/epilogue.cuh"
@@ -23,8 +24,9 @@ struct Reduction {
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr int kSlices = kPlan.tile.split_k;
   static constexpr int kShare = kPlan.mma.columns / kSlices;  // accumulator columns that one CTA finishes
-  // Each of the two groups of four warps takes half of these columns. Where half would be less than an output
-  // takes at once, such as 16 columns of a row of C, the first group takes all, and the second has none.
+  // Each of the two groups of four warps takes half of these columns. Where half of them would be fewer than
+  // an output takes at once, such as 16 columns of a row of C, the first group takes all columns, and the
+  // second none.
   static constexpr int kLeast = Traits::Output::template Writer<Traits, Layout<Traits>>::kLeastWidth;
   static constexpr int kHalf = kShare / 2 < kLeast ? kShare : kShare / 2;
   static constexpr int kWidest = Chunks<Traits>::kWidth;
@@ -49,26 +51,27 @@ struct Reduction {
   }
 };
 
-// Every thread of the cluster arrives here when what it knows of the rings of its CTA has ended. They were
-// written by TMA and read by the tensor core, both through the async proxy. After the barrier others write
-// the same bytes through the generic proxy, with st.async, so a proxy fence comes before it. A CTA that has
-// arrived has also initialised its barriers.
+// Every thread of the cluster arrives here when it knows that the rings of its CTA are no longer used. TMA
+// wrote them and the tensor core read them, both through the async proxy. After the cluster barrier other
+// CTAs write the same bytes through the generic proxy, with st.async, so a proxy fence comes before the
+// arrival. A CTA that has arrived has also initialised its mbarriers.
 DUALGEMM_DEVICE void leave_rings() {
   ptx::fence_proxy_async();
   ptx::cluster_arrive_release();
   ptx::cluster_wait_acquire();
 }
 
-// Returns when the sums of all other slices are there. They come from other CTAs, so their scope is the
-// cluster.
+// Returns when the sums of all other slices have arrived. They come from other CTAs, so the wait acquires at
+// cluster scope.
 DUALGEMM_DEVICE void wait_for_sums(uint64_t& sums_full) {
   while (!ptx::mbarrier_try_wait_parity_acquire_cluster(&sums_full, 0)) {
   }
   __syncwarp();
 }
 
-// Of the accumulators of a CTA this part lies in C: the first lanes of tensor memory, with their first
-// columns. The rest is neither sent nor added up. Either number may be 0 or less, or more than the CTA has.
+// The part of a CTA's accumulators that lies in C: the first `lanes` lanes of tensor memory, with their first
+// `columns` columns. The rest is neither sent nor added up. Each of the two numbers may be 0 or less, or more
+// than the CTA has.
 struct PartInC {
   int lanes, columns;
 };
@@ -80,8 +83,8 @@ DUALGEMM_DEVICE PartInC part_in_c(const Params& p, Cta<Traits> cta, const Tile& 
   else return {rows, columns};
 }
 
-// Returns the bytes that this CTA receives: of each vector of its share from each other slice that has
-// k-tiles.
+// Returns the bytes that this CTA receives: all vectors of its share that lie in C, from each other slice
+// that has k-tiles.
 template <class Traits>
 DUALGEMM_DEVICE uint32_t received_bytes(int k_tiles, Cta<Traits> cta, PartInC part) {
   using R = Reduction<Traits>;
@@ -96,8 +99,8 @@ DUALGEMM_DEVICE uint32_t received_bytes(int k_tiles, Cta<Traits> cta, PartInC pa
 }
 
 // Sends this CTA's sums of each other slice's share of the columns to the CTA of that slice; in a pair of
-// CTAs each keeps to those of its own rank. Each slice begins with the next, so that they do not all send to
-// one.
+// CTAs each keeps to those of its own rank. Each slice sends to the next slice first, so that not all slices
+// send to one CTA at the same time.
 template <class Traits>
 DUALGEMM_DEVICE void send_sums(SharedStorage<Traits>& smem, Cta<Traits> cta, EpilogueWarp warp,
                                PartInC part) {
@@ -152,8 +155,8 @@ DUALGEMM_DEVICE void load_received(Fragment<kWidth, kProducts>& fragment, const 
   }
 }
 
-// Adds up the columns from `column` of this CTA's share over all slices that have k-tiles, in their order. Of
-// the columns from `end` on the others have sent nothing.
+// Adds up the columns from `column` of this CTA's share over all slices that have k-tiles, in their order.
+// The other slices have sent no columns from `end` on.
 template <class Traits>
 DUALGEMM_DEVICE auto sum_of_slices(const SharedStorage<Traits>& smem, Cta<Traits> cta, EpilogueWarp warp,
                                    int k_tiles, int column, int end) {
@@ -196,7 +199,7 @@ DUALGEMM_DEVICE void reducing_epilogue_role(const Params& p, SharedStorage<Trait
   if (!k_range(p.k_tiles, cta.slice, R::kSlices).empty()) send_sums(smem, cta, warp, part);
   wait_for_sums(smem.sums_full);
   const int first = static_cast<int>(cta.slice) * R::kShare;
-  // Where one lane of a warp has something to write, all of them are needed: they exchange results.
+  // If any lane of a warp has something to write, all its lanes are needed, because they exchange results.
   if (warp.first_lane() < epilogue.output.writing_lanes(part.lanes)) {
     const int end = warp.lane() < part.lanes ? R::end(warp, part.columns - first) : 0;
     for (int column = R::first(warp); column < R::end(warp, epilogue.output.extent() - first);

@@ -1,6 +1,6 @@
 // roles.cuh -- which warp does what: the kernel is warp-specialized. A warp can read only the quarter of
-// tensor memory that its index modulo 4 names (PTX ISA 9.0, 9.7.16.8.1), so an epilogue is a multiple of
-// four warps; they come first, and the other roles have one warp each.
+// tensor memory that its index modulo 4 names (PTX ISA 9.0, 9.7.16.8.1), so an epilogue has a multiple of
+// four warps. These come first, and each of the other roles has one warp.
 #pragma once
 
 #include "kernel/sm100/plan.h"
@@ -32,7 +32,7 @@ DUALGEMM_DEVICE Role role_of(int warp) {
   }
 }
 
-// An epilogue warp reads 32 lanes of tensor memory, and one of the two halves of their columns.
+// An epilogue warp reads 32 lanes of tensor memory, and one half of their accumulator columns.
 struct EpilogueWarp {
   int quarter, half;
   DUALGEMM_DEVICE explicit EpilogueWarp(int warp) : quarter(warp % 4), half(warp / 4) {}
@@ -41,7 +41,7 @@ struct EpilogueWarp {
   DUALGEMM_DEVICE int lane() const { return first_lane() + static_cast<int>(threadIdx.x) % 32; }
   // Returns the number of this thread among those of the epilogue.
   DUALGEMM_DEVICE int thread() const { return half * 128 + lane(); }
-  // Returns the first lane in the place that it has in a tensor-memory address, bits 16-31.
+  // Returns the first lane of the warp, in bits 16-31, where a tensor-memory address has its lane.
   DUALGEMM_DEVICE uint32_t tmem_lane() const { return static_cast<uint32_t>(quarter) << 21; }
 };
 

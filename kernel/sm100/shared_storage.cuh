@@ -9,11 +9,12 @@
 //   window_free[w]   1                      tcgen05.commit of mma           mma         window w was read
 //   sums_full        1, + the bytes         the epilogue, st.async of CTAs  epilogue    sums of others came
 //
-// The last is there with split-K (reduce.cuh). Then a CTA has one tile, and nobody arrives on acc_empty.
+// sums_full exists only with split-K (reduce.cuh). Then a CTA has one tile, and nobody arrives on acc_empty.
 //
-// Overlapping accumulators have one acc_full and one acc_empty, whose phases take turns with the two pairs.
-// With an acc_empty for each pair, the mma of a tile would wait for the tile that used the same pair, two
-// before it, but not for the one just before it, whose pair has 64 columns in common.
+// Overlapping accumulator pairs have one acc_full and one acc_empty, whose phases belong to the two pairs in
+// turn. If each pair had an acc_empty of its own, the mma of a tile would wait for the tile two before it,
+// which used the same accumulator pair, but not for the tile just before it, whose accumulator pair shares 64
+// columns with this one.
 //
 // In a pair of CTAs the leader's acc_empty counts the epilogue warps of both. Commits arrive on empty,
 // scale_empty and acc_full of both CTAs, so each CTA waits on its own. The other CTA's acc_empty and

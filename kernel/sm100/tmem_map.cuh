@@ -1,4 +1,4 @@
-// tmem_map.cuh -- the columns of tensor memory: the accumulators of both products and the scale factors. Of
+// tmem_map.cuh -- the columns of tensor memory: the accumulators of both products and the scale factors. With
 // one product there is no acc2, and no SFB2.
 //
 //   0          mma.columns  2 mma.columns                  tmem.scales                      tmem.used
@@ -10,29 +10,30 @@
 //   | acc1[0]  | acc2[0]             |                                | windows  |
 //                         | acc1[1]             | acc2[1]             |
 //
-// acc2[0] columns 64..127 are acc1[1] columns 0..63. Of one product acc1 has all 256 columns of what is acc1
-// and acc2 here. The epilogue reads the shared columns first and then arrives on acc_empty, so that the mma
-// of the next tile may start while it reads the rest (epilogue.cuh). The tile after that uses the first
-// pair again, all of which has been read by then: the epilogue takes tiles in order.
+// acc2[0] columns 64..127 are acc1[1] columns 0..63. With one product, acc1 has all 256 columns that acc1 and
+// acc2 have in this drawing. The epilogue reads the shared columns first and then arrives on acc_empty, so
+// that the mma of the next tile may start while the epilogue reads the rest (epilogue.cuh). The tile after
+// the next uses the first pair again. By then all columns of that pair have been read, because the epilogue
+// takes tiles in order.
 //
 // Scale factors are copied here before the mma that use them, into one of several windows. Where tensor
-// memory has room, each scale stage has a window of its own, and its factors are resident: they stay until
-// scale_empty. Elsewhere a window holds those of half a k-tile, and the windows are used in turn. Each atom,
-// the factors of 128 rows and one step, takes four columns, those of A first. k is the mma step; SFB1 and
-// SFB2 have one or two blocks of 128 rows each:
+// memory is large enough, each scale stage has a window of its own, and its factors are resident: they stay
+// until scale_empty. Elsewhere a window holds the factors of half a k-tile, and the windows are used in turn.
+// Each atom, the factors of 128 rows and one step, takes four columns, those of A first. k is the mma step;
+// SFB1 and SFB2 have one or two blocks of 128 rows each:
 //
 //   | SFA k0 | SFA k1 | ... | SFB1 k0 | SFB2 k0 | SFB1 k1 | SFB2 k1 | ...
 //
 // Four columns hold the factors of 128 rows: row r in column r / 32, lanes r % 32 + {0, 32, 64, 96}. The
 // atoms of B of a step are neighbours, so a single mma of up to N = 256 reads them as eight columns.
 //
-// Nothing documents that an mma has read its scale factors before a later copy overwrites them. So a wait for
-// a commit that follows the mma stands between them. For windows used in turn the multiply role waits for
-// window_free[w]. For resident factors the load roles wait for scale_empty[q] before they refill the stage,
-// and the copy to tensor memory waits for that refill (scale_full[q]).
+// No document says that an mma has read its scale factors before a later copy overwrites them. So between the
+// mma and that copy there is a wait for a commit that follows the mma. For windows used in turn the multiply
+// role waits for window_free[w]. For resident factors the load roles wait for scale_empty[q] before they
+// refill the stage, and the copy to tensor memory waits for that refill (scale_full[q]).
 //
-// In a pair of CTAs each has this map: the accumulators and the SFA of its own 128 rows of A, and a copy of
-// SFB1 and SFB2.
+// In a pair of CTAs the tensor memory of each CTA has this map: the accumulators and the SFA of its own 128
+// rows of A, and a copy of SFB1 and SFB2.
 #pragma once
 
 #include <cstdint>
@@ -64,11 +65,11 @@ struct TmemMap {
   }
 };
 
-// Says at which accumulator pair the mma (the producer) or the epilogue (the consumer) is. Pairs that overlap
-// have one barrier, whose phases alternate between them: the phase of parity 0 belongs to pair 0, that of
-// parity 1 to pair 1. The epilogue waits for the phase of its own tile. The mma waits for the phase before,
-// which ends when the epilogue has released the tile before. kFirstPhase is the parity of the first wait
-// (pipeline.cuh): 1 for the producer, 0 for the consumer.
+// The position of the mma (the producer) or of the epilogue (the consumer) in the accumulator pairs. Pairs
+// that overlap have one barrier, whose phases alternate between them: the phase of parity 0 belongs to pair
+// 0, that of parity 1 to pair 1. The epilogue waits for the phase of its own tile. The mma waits for the
+// phase before, which ends when the epilogue has released the tile before. kFirstPhase is the parity of the
+// first wait (pipeline.cuh): 1 for the producer, 0 for the consumer.
 template <class Traits, uint32_t kFirstPhase>
 struct AccState : PipelineState<Traits::kPlan.tmem.acc_barriers> {
   DUALGEMM_HOST_DEVICE constexpr int pair() const {

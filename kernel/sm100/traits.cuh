@@ -18,7 +18,7 @@ struct Parts {
   using LoadActivations = dualgemm::LoadActivations<Self>;
   using ScaleCopies = CopyPerStep;
   using Multiply = AllProducts<Self>;
-  static constexpr const char* kVariant = "";  // the end of its name, where a part is replaced
+  static constexpr const char* kVariant = "";  // the end of the kernel's name, where a part is replaced
 };
 
 template <Options kOptions, class Output_, class Arithmetic_>

@@ -1,6 +1,6 @@
 // dual_gemm.cuh -- the kernel for compute capability 9.0: C = f(alpha1 * A * B1^T) * h(alpha2 * A * B2^T)
-// with B1, B2 in NVFP4, which are expanded on the way: to bf16 where A is bf16, else to fp16. It sets the CTA
-// up, gives each warp its role, and takes the CTA down. The kernel is warp-specialized and persistent: a CTA
+// with B1, B2 in NVFP4, which the kernel expands: to bf16 where A is bf16, else to fp16. It sets the CTA up,
+// gives each warp its role, and takes the CTA down. The kernel is warp-specialized and persistent: a CTA
 // computes one tile of C after another, and while some warps finish a tile, the others are already at the
 // next.
 //
@@ -9,8 +9,8 @@
 //   load activations: A   --a_full[s]--> prepare A '  ready[s]
 //
 // To prepare A is to expand it to fp16 (expand_role.cuh), or to put an A of 16 bits in order where it lies
-// (order_role.cuh). Where a pass before has done that, there are no such warps, and an A of many rows comes
-// by panels, in a ring of its own (load_a.cuh).
+// (order_role.cuh). Where a pass before the kernel has prepared A, there are no warps for that, and an A of
+// many rows comes by panels, in a ring of its own (load_a.cuh).
 //
 //   s: stage of operands and scale factors, in shared memory; it has an empty barrier for the way back
 //
@@ -21,9 +21,9 @@
 // grid may still write any of our inputs and use our outputs. So every role that reads an input or writes an
 // output first executes griddepcontrol.wait, with one exception: static weights (Params::static_weights),
 // which no work that may still run writes, are loaded sooner, but not before the sizes of groups are known.
-// Weights are static where the caller says so. They are, too, in a launch without PDL: all that precedes it
-// has ended but for its own pass over A, which writes no weights (host/launch/prepare_a.h). Expanders and
-// orderers read nothing but shared memory.
+// Weights are static where the caller says so, and in every launch without PDL: there all preceding work has
+// ended, except the launch's own pass over A, which writes no weights (host/launch/prepare_a.h). Expanders
+// and orderers read nothing but shared memory.
 //
 // common/rings.cuh and shared_storage.cuh have the barriers, roles.cuh the warps, common/groups.cuh the table
 // of groups.
@@ -55,7 +55,8 @@ DUALGEMM_DEVICE void init_barriers(SharedStorage<Traits>& smem, Cta<Traits> cta)
     for (uint64_t& mbar : smem.ready) ptx::mbarrier_init(&mbar, kPlan.a16.warps);
   if constexpr (Reduction<Traits>::kThere) {
     ptx::mbarrier_init(&smem.sums_full[0], 1);
-    // Bytes may land before the others see this: the phase cannot end without this arrival.
+    // Bytes may land before the other threads see the barrier initialised: the phase cannot end without this
+    // arrival.
     ptx::mbarrier_arrive_expect_tx(&smem.sums_full[0],
                                    Reduction<Traits>::received_bytes(static_cast<int>(cta.slice)));
   }
@@ -63,15 +64,15 @@ DUALGEMM_DEVICE void init_barriers(SharedStorage<Traits>& smem, Cta<Traits> cta)
 }
 
 // Prepares what the roles need: barriers, the table of groups and the tensor maps. Every warp takes part and
-// leaves converged. The warp that loads the weights initialises the barriers and waits for no other, since
-// all the others wait for its first bytes from DRAM; only the table of groups, which tells it what to load,
-// is written before it goes on.
+// leaves converged. The warp that loads the weights initialises the barriers and does not wait for the other
+// warps, since all of them wait for its first bytes from DRAM. It waits only for the table of groups, which
+// tells it what to load.
 template <class Traits>
 DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta, Role role) {
   constexpr Plan kPlan = Traits::kPlan;
   if (role == Role::kLoadWeights && ptx::elect_sync()) init_barriers(smem, cta);
   if (role == Role::kLoadActivations && ptx::elect_sync()) {
-    // Copies of weights begin so soon that a prefetch of their maps would gain nothing.
+    // Copies of weights begin so soon that a prefetch of the weights' maps would gain nothing.
     if constexpr (kPlan.prepared_a()) ptx::prefetch_tensormap(&p.prepared_a);
     else ptx::prefetch_tensormap(&p.a);
     if constexpr (kPlan.operands.a_bytes > 0) ptx::prefetch_tensormap(&p.sfa);

@@ -1,12 +1,12 @@
-// exchange.cuh -- how a general instance finishes a tile: sums in fp32 go through shared memory to lanes that
-// each have neighbouring columns of a row, where the epilogue of all architectures finishes them.
+// exchange.cuh -- how a general instance finishes a tile: sums in fp32 go through shared memory, so that each
+// lane gets neighbouring columns of a row, which the epilogue that all architectures share then finishes.
 //
 //   sums of some rows  --shared memory-->  finish  -->  the next rows
 //
 // Sums lie as [product][row][column], with four columns of padding (kExchangePadding), which avoids bank
-// conflicts. At once a warp writes eight columns in each of the rows r, r + 2, r + 4 and r + 6: the 32 words
-// lie in 32 different banks. At once it reads 16 bytes for each of eight lanes, two lanes to a row: again 32
-// different banks.
+// conflicts. In one access a warp writes eight columns in each of the rows r, r + 2, r + 4 and r + 6: the 32
+// words lie in 32 different banks. In one access it reads 16 bytes for each of eight lanes, two lanes to a
+// row: these, too, lie in 32 different banks.
 #pragma once
 
 #include "kernel/epilogue/epilogue.cuh"
@@ -63,7 +63,7 @@ class FinishExchanged {
     constexpr bool kBoth = kPlan.mma.products == 2;
 #pragma unroll
     for (int i = 0; i < Accumulators<Traits>::kCount; ++i) {
-      const int row = 8 * (i / 4) + i % 2, second = i / 2 % 2;  // of a lane whose first row is 0
+      const int row = 8 * (i / 4) + i % 2, second = i / 2 % 2;  // for a lane whose first row is 0
       if (row / kRows * kRows != first) continue;
 #pragma unroll
       for (int loop = 0; loop < kPlan.mma.main_loops(); ++loop) {
@@ -74,8 +74,8 @@ class FinishExchanged {
     }
   }
 
-  // Finishes kRows rows of the tile from `first` on, whose sums are kept. Lanes that have no item take part
-  // with a row that does not exist, as an epilogue may need all lanes of a warp.
+  // Finishes kRows rows of the tile from `first` on, whose sums keep() has written. Lanes that have no item
+  // take part with a row that does not exist, because an epilogue may need all lanes of a warp.
   DUALGEMM_DEVICE void finish_rows(const Tile& tile, int first) {
     const int rows = min(tile.rows, kPlan.tile.m);
 #pragma unroll 1

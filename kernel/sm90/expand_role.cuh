@@ -1,10 +1,10 @@
-// expand_role.cuh -- the expanders: A of a stage to fp16 in the same stage, with its factors multiplied in.
-// Every other warp expands the first half of each k-tile, the others the second, so that one
-// half does not wait for the other; the warps of a half share its rows, eight at a time. Lane 8 w + r has
-// word w of four 16-byte pieces of row r, one for each number in a quad of lanes (expand.cuh): together they
-// are 32 neighbouring places. Its loads are free of conflicts, since the swizzle puts the pieces of eight
-// rows into eight columns, and the four words of each are its four banks; so are its stores, 16 bytes of
-// eight rows in eight columns.
+// expand_role.cuh -- the expanders convert the A of a stage to fp16 in the same stage, with its factors
+// multiplied in. Every other warp expands the first half of each k-tile, and the remaining warps the second
+// half, so that neither half waits for the other. The warps of a half share its rows, eight at a time. Lane 8
+// w + r has word w of four 16-byte pieces of row r, one for each number in a quad of lanes (expand.cuh):
+// together they are 32 neighbouring places. Loads are free of bank conflicts, since the swizzle puts the
+// pieces of eight rows into eight columns, and the four words of each piece are its four banks. Stores are
+// free of them, too: 16 bytes of eight rows in eight columns.
 #pragma once
 
 #include "kernel/common/cta.cuh"
@@ -21,8 +21,8 @@ namespace dualgemm::sm90 {
 inline constexpr int kRowsAtOnce = 8;
 
 // Expands one half of k-tiles, for eight rows of the tile at a time. Rows of a lane differ by multiples of
-// eight, so that their places in the swizzle are the same. The places do not depend on the stage: they are
-// held in registers, for each number in a quad and each of the four columns.
+// eight, so that their places in the swizzle are the same. These places do not depend on the stage, so they
+// are held in registers, for each number in a quad and each of the four columns.
 template <class Traits>
 class RowExpander {
  public:
@@ -80,14 +80,14 @@ DUALGEMM_DEVICE void expand_role(const Params& p, SharedStorage<Traits>& smem, C
     const int block_row = tile.m * kPlan.tile.m % kSfAtomRows;
 #pragma unroll 1
     for (int32_t i = 0; i < loop.length(); ++i, ++s) {
-      // A is there. That it was filled again says that the wgmma have read what is written over here.
+      // A has arrived. Since the stage was filled again, the wgmma have read what is overwritten here.
       wait(rings.a_full[s.index], s.phase);
 #pragma unroll(kPlan.tile.m <= 2 * kStride ? 2 : 1)
       for (int before = 0; before < kPlan.tile.m; before += kStride)
         rows.expand(rings.stage[s.index], before + first_row, block_row);
-      // What each lane wrote comes before what wgmma read, which is through the async proxy; one lane arrives
-      // for all. The warps that multiply wait for this arrival before they free the stage: so what the lanes
-      // read here comes before the next copy, too.
+      // The writes of each lane come before the reads of wgmma, which are through the async proxy; one lane
+      // arrives for all. The warps that multiply wait for this arrival before they free the stage, so the
+      // reads of the lanes here come before the next copy, too.
       ptx::fence_proxy_async_shared_cta();
       __syncwarp();
       if (ptx::elect_sync()) ptx::mbarrier_arrive(&smem.ready[s.index]);

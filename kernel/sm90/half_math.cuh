@@ -32,7 +32,8 @@ struct BrainMath {
     return ptx::lop3_select(mask, x, y);
   }
   DUALGEMM_DEVICE static uint32_t multiply(uint32_t x, uint32_t y) { return ptx::mul_rn_bf16x2(x, y); }
-  // By way of fp16 and fp32: there is no instruction from e4m3 to bf16, and NaN stays NaN on this one.
+  // The conversion goes by way of fp16 and fp32, because there is no instruction from e4m3 to bf16; NaN stays
+  // NaN on this way.
   DUALGEMM_DEVICE static uint32_t factor_twice(uint16_t pair, int i) {
     const uint32_t halves = ptx::cvt_rn_f16x2_e4m3x2(pair);
     const float factor =

@@ -12,7 +12,8 @@ template <Options kOptions, class... Output>
 auto with_outputs(List<Output...>)
     -> List<Traits<kOptions, Output, InstanceArithmetic<kOptions.products>>...>;
 
-// A plain instance for an A of 16 bits writes that type, and what writes another is general.
+// A plain instance for an A of 16 bits writes a C of A's type; an instance that writes another type is
+// general.
 template <Options kOptions>
 using OutputsOf = std::conditional_t<kGeneralInstances || kOptions.a_type == CType::kNvfp4,
                                      typename InstanceArithmetic<kOptions.products>::Outputs,

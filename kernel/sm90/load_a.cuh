@@ -1,4 +1,4 @@
-// load_a.cuh -- how A comes in 16 bits by TMA. For the orderers it comes unordered, in four panels of 64
+// load_a.cuh -- how an A in 16 bits comes by TMA. For the orderers it comes unordered, in four panels of 64
 // neighbouring elements each. An A that a pass has put in order comes a k-tile at a time to the ring of the
 // operands, or panel by panel to a ring of its own.
 #pragma once

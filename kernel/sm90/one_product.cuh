@@ -1,7 +1,7 @@
 // one_product.cuh -- the options of the instances of one product for compute capability 9.0, named as those
-// of two (tiles.cuh). A warpgroup has 64 columns of C, so that a tile has twice the columns of a tile of
-// two products whose weights are as many. The sources in instances/ list them for an A in NVFP4 or of 16
-// bits.
+// of two products (tiles.cuh). A warpgroup has 64 columns of C, so that a tile has twice the columns of a
+// tile of two products that reads as many weights. The sources in instances/ list these options for an A in
+// NVFP4 or of 16 bits.
 #pragma once
 
 #include "kernel/sm90/instances.cuh"
@@ -17,7 +17,7 @@ constexpr Options one_wide(int rows, int split_k, int stages, int prepare_warps)
           .prepare_warps = prepare_warps,
           .products = 1};
 }
-// The CTAs of a tile of 64 columns share its K, and so do two warpgroups of each.
+// The CTAs that share a tile of 64 columns divide K, and the two warpgroups of each CTA divide every k-tile.
 constexpr Options one_narrow(int rows, int split_k, int stages, int prepare_warps) {
   return {.tile_m = rows,
           .tile_n = 64,
@@ -38,27 +38,27 @@ constexpr Options one_by_panels(int rows, int split_k, int stages, int panels) {
           .products = 1};
 }
 
-// For up to eight rows of A.
+// For up to eight rows of A (tiles.cuh says what that means).
 inline constexpr Options kOneM8N128 = one_wide(8, 1, 8, 2), kOneM8N128s2 = for_few_rows(one_wide(8, 2, 4, 2)),
                          kOneM8N64s2 = one_narrow(8, 2, 12, 2), kOneM8N64s4 = one_narrow(8, 4, 8, 2);
 
-// For up to sixteen.
+// For up to sixteen rows.
 inline constexpr Options kOneM16N128 = one_wide(16, 1, 7, 4), kOneM16N128s2 = one_wide(16, 2, 7, 4),
                          kOneM16N128g = grouped(with_stages(kOneM16N128, 6)),
                          kOneM16N64s2 = one_narrow(16, 2, 9, 4), kOneM16N64s4 = one_narrow(16, 4, 8, 4);
 
-// For up to 32.
+// For up to 32 rows.
 inline constexpr Options kOneM32N128 = one_wide(32, 1, 5, 8), kOneM32N128s2 = one_wide(32, 2, 5, 8),
                          kOneM32N64s2 = one_narrow(32, 2, 6, 8), kOneM32N64s4 = one_narrow(32, 4, 6, 8);
 
-// For up to 64.
+// For up to 64 rows.
 inline constexpr Options kOneM64N128 = one_wide(64, 1, 3, 8), kOneM64N128g = grouped(kOneM64N128),
                          kOneM64N128x = one_by_panels(64, 1, 6, 10),
                          kOneM64N128xg = grouped(one_by_panels(64, 1, 5, 8)),
                          kOneM64N128s2x = one_wide(64, 2, 4, 0), kOneM64N64s2x = one_narrow(64, 2, 5, 0),
                          kOneM64N64s4x = one_narrow(64, 4, 5, 0);
 
-// For many. A general instance takes more registers than eight warps that prepare A leave it.
+// For many rows. A general instance takes more registers than eight warps that prepare A would leave it.
 inline constexpr Options kOneM128N128 = one_wide(128, 1, 2, kGeneralInstances ? 4 : 8),
                          kOneM128N128x = one_by_panels(128, 1, 4, 8),
                          kOneM128N128skx = stream_k(kOneM128N128x),
@@ -68,12 +68,12 @@ inline constexpr Options kOneM128N128 = one_wide(128, 1, 2, kGeneralInstances ? 
                          kOneM256N128x = one_by_panels(256, 1, 2, 5),
                          kOneM256N128xg = grouped(one_by_panels(256, 1, 3, 4));
 
-// The instances for an A of 16 bits, the same for bf16 and fp16. General ones have one tile, for everything
-// else.
+// The instances for an A of 16 bits, the same for bf16 and fp16. General instances have one tile, for
+// everything that plain ones do not compute.
 template <CType kType>
 consteval InstanceList one_product_of_sixteen_bits() {
   constexpr Options kMore64 = of_type<kType>(with_stages(kOneM64N128, 4));
-  // Of small experts a tile has few k-tiles, so that its end takes long beside them.
+  // A tile of a small expert has few k-tiles, so that finishing it takes long in comparison.
   constexpr Options kSmallExperts = of_type<kType>(grouped(for_few_rows(one_wide(16, 1, 3, 2))));
   if constexpr (kGeneralInstances) return kInstances<kMore64, of_type<kType>(kOneM64N128g)>;
   else

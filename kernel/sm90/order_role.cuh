@@ -1,13 +1,13 @@
-// order_role.cuh -- the orderers: A of 16 bits is put in order where TMA has left it, a k-tile at a time. A
-// k-tile of a row is 512 bytes in four panels, before and after:
+// order_role.cuh -- the orderers put an A of 16 bits in order where TMA has left it, a k-tile at a time. A
+// k-tile of a row is 512 bytes in four panels, before and after that:
 //
 //   before   panel `quad`: elements 64 quad to 64 quad + 63, of which chunk c = 4 half + word
 //   after    panel 2 half + word / 2: places, of which columns 4 (word % 2) to 4 (word % 2) + 3
 //
-// A lane has the four chunks c of a row in registers, and a warp all of four rows, before it writes any. Of
-// eight lanes that load or store 16 bytes at once, four have c and four c ^ 5, in four neighbouring rows: the
-// swizzle puts them into eight columns, which are all banks, before, where the two differ in bit 2, and
-// after, where bit 0 decides about the same bit of the column.
+// Before it writes any, a lane has the four chunks c of a row in registers, and a warp all chunks of four
+// rows. Of eight lanes that load or store 16 bytes at once, four have chunk c and four have chunk c ^ 5, in
+// four neighbouring rows. The swizzle puts them into eight columns, which are all banks: at the load because
+// c and c ^ 5 differ in bit 2, and at the store because bit 0 of c decides about bit 2 of the column.
 #pragma once
 
 #include "kernel/common/cta.cuh"
@@ -36,7 +36,7 @@ DUALGEMM_DEVICE void order_rows(uint8_t* panels, int first) {
   uint4 chunk[4];
 #pragma unroll
   for (int quad = 0; quad < 4; ++quad) chunk[quad] = *at(quad, c);
-  __syncwarp();  // all lanes have loaded what is written over below
+  __syncwarp();  // all lanes have loaded what is overwritten below
   uint4 column[4];
   order_chunks(chunk, column);
 #pragma unroll
@@ -58,8 +58,8 @@ DUALGEMM_DEVICE void order_role(const Params& p, SharedStorage<Traits>& smem, Ct
 #pragma unroll(kPlan.tile.m <= 2 * kStride ? 2 : 1)
       for (int before = 0; before < kPlan.tile.m; before += kStride)
         order_rows<Traits>(smem.rings.stage[s.index].a16, before + first_row);
-      // What each lane read and wrote comes before what wgmma read, and what TMA writes after that, both of
-      // which are through the async proxy; one lane arrives for all.
+      // The reads and writes of each lane come before the reads of wgmma and before the writes of TMA that
+      // follow, both through the async proxy; one lane arrives for all.
       ptx::fence_proxy_async_shared_cta();
       __syncwarp();
       if (ptx::elect_sync()) ptx::mbarrier_arrive(&smem.ready[s.index]);

@@ -11,8 +11,9 @@
 namespace dualgemm::sm90 {
 
 // What distinguishes one instance from another. A CTA computes a tile of tile_m rows and tile_n columns of C.
-// A warpgroup takes 32 of the columns: 32 rows of B1 and the same 32 of B2 are the 64 rows of its wgmma,
-// whose columns are all tile_m rows of A. Of one product it takes 64 columns, as 64 rows of B1.
+// A warpgroup takes 32 of these columns: 32 rows of B1 and the same 32 rows of B2 are the 64 rows of its
+// wgmma, whose columns are all tile_m rows of A. In an instance of one product a warpgroup takes 64 columns,
+// from 64 rows of B1.
 struct Options {
   int32_t tile_m, tile_n;
   int32_t split_k = 1;        // CTAs of a cluster that share a tile
@@ -43,15 +44,15 @@ inline constexpr int32_t kWarpgroup = 128;  // threads
 inline constexpr int32_t kWarpgroupWarps = kWarpgroup / 32;
 inline constexpr int32_t kLoadWarps = 2;  // one for the weights, one for the activations
 
-// An SM has this many registers, which a CTA gets in eights per thread; it also has this much shared memory,
-// of which each CTA takes 1 KiB for the system (CUDA C++ Programming Guide, "Technical Specifications per
-// Compute Capability" and "Shared Memory" of 9.0).
+// The registers of an SM, of which a thread has at most kMaxRegisters and each thread of a CTA a multiple of
+// eight; and the shared memory of an SM, of which each CTA takes 1 KiB for the system (CUDA C++ Programming
+// Guide, "Technical Specifications per Compute Capability" and "Shared Memory" of 9.0).
 inline constexpr int32_t kRegistersOfSm = 65536, kMaxRegisters = 240;
 inline constexpr int32_t kLoadRegisters = 40, kPrepareRegisters = 48;  // that these roles need
 inline constexpr int32_t kSmemOfSm = 228 * 1024, kSmemOfSystem = 1024;
 
-// The sums that lanes exchange lie in rows this much longer than the columns, so that a warp meets every bank
-// once (exchange.cuh).
+// A row of the sums that lanes exchange is this many words longer than its columns, so that a warp accesses
+// every bank once (exchange.cuh).
 inline constexpr int32_t kExchangePadding = 4;
 
 constexpr MmaPlan mma_plan(const Options& o, Products products) {
@@ -68,7 +69,8 @@ constexpr MmaPlan mma_plan(const Options& o, Products products) {
   return x;
 }
 
-// Takes A and its factors out of a ring: only an A that the kernel expands comes through these.
+// Takes A and its factors out of a ring. Only an A that the kernel expands comes through the rings of
+// operands and factors.
 constexpr OperandPlan without_a(OperandPlan x) {
   x.stage_bytes -= x.a_bytes;
   x.a_bytes = 0;
@@ -89,16 +91,16 @@ constexpr A16Plan a16_plan(const Options& o) {
           .stage_bytes = o.panel_stages == 0 ? 0 : row * kPanelK};
 }
 
-// Returns the rows of a share of a tile, whole eights: all of them, or with split-K the largest part that
-// leaves a share for each CTA, but not less than eight.
+// Returns the rows of a share of a tile, a multiple of eight: all rows of the tile, or with split-K the
+// largest number, but at least eight, that leaves a share for each CTA.
 constexpr int32_t share_rows(int32_t tile_m, int32_t split_k) {
   int32_t rows = tile_m;
   while (rows > 8 && rows * split_k > tile_m) rows /= 2;
   return rows;
 }
 
-// Where a k-tile has both products, gate and up of the same columns of C are rows of one fragment. Of one
-// product all rows are columns of C.
+// Where a k-tile has both products, gate and up of the same columns of C are rows of one fragment. With one
+// product all rows of a fragment are columns of C.
 constexpr ConsumerPlan consumer_plan(const Options& o, Products products) {
   const int32_t columns = kWgmmaM / products.together;
   return {.column_groups = o.tile_n / columns,
@@ -107,8 +109,8 @@ constexpr ConsumerPlan consumer_plan(const Options& o, Products products) {
           .share_rows = share_rows(o.tile_m, o.split_k)};
 }
 
-// The load roles and those that prepare A need few registers; what they give back goes to those that
-// multiply.
+// The load roles and the warps that prepare A need few registers. The warps that multiply get the registers
+// that these give back.
 constexpr RegisterPlan register_plan(const Plan& plan) {
   const auto in_eights = [](int32_t registers) { return registers / 8 * 8; };
   const int32_t consumers = kWarpgroup * plan.consumers.warpgroups(), others = plan.threads - consumers;
@@ -135,8 +137,8 @@ constexpr Plan plan_of(const Options& o, Products products) {
   plan.a16 = a16_plan(o);
   plan.consumers = consumer_plan(o, products);
   plan.epilogue = {.warps = kWarpgroupWarps * plan.consumers.column_groups, .chunk_columns = 8};
-  // setmaxnreg is executed by whole warpgroups: next to the warps that prepare A and load two may have
-  // nothing to do.
+  // Whole warpgroups execute setmaxnreg. So beside the warps that prepare A and load there may be two warps
+  // that have nothing to do.
   const int32_t feeding_warpgroups = (plan.a16.warps + kLoadWarps + kWarpgroupWarps - 1) / kWarpgroupWarps;
   plan.threads = kWarpgroup * (plan.consumers.warpgroups() + feeding_warpgroups);
   plan.ctas_per_sm = o.ctas_per_sm;
@@ -152,7 +154,7 @@ DUALGEMM_HOST_DEVICE constexpr int32_t smem_limit(const Plan& plan) {
   return share < most ? share : most;
 }
 
-// Refuses what a kernel cannot be, each with its reason.
+// Refuses plans that a kernel cannot have, each with its reason.
 template <Options kOptions, Plan kPlan>
 constexpr bool possible() {
   constexpr Options o = kOptions;

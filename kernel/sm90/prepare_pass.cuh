@@ -1,7 +1,7 @@
 // prepare_pass.cuh -- a pass over A before the launch, for instances of Plan::prepared_a: it expands an A in
-// NVFP4 to fp16, or puts an A of 16 bits in order. Where there are many rows of A, every column of tiles
-// would have to do this work again. A warp makes a k-tile of eight rows. Its lanes write pieces of a row to
-// shared memory, 64 bytes each, and from there whole rows go to global memory.
+// NVFP4 to fp16, or puts an A of 16 bits in order. Without the pass every column of tiles would have to do
+// this work again, which takes long where A has many rows. A warp makes a k-tile of eight rows. Its lanes
+// write pieces of a row to shared memory, 64 bytes each, and from there whole rows go to global memory.
 #pragma once
 
 #include "kernel/convert/bands.cuh"
@@ -12,16 +12,16 @@
 
 namespace dualgemm::sm90 {
 
-// A piece of a row is what four 32-bit words of e2m1 make, one of each number in a quad of lanes, or four
-// chunks of eight elements of 16 bits: 32 places, as four columns of 16 bytes. A k-tile has eight, numbered
-// as `half` and `word` are in expand.cuh.
+// A piece of a row is 32 places, four columns of 16 bytes. It is made of four 32-bit words of e2m1, one for
+// each number in a quad of lanes, or of four chunks of eight elements of 16 bits. A k-tile has eight,
+// numbered as `half` and `word` are in expand.cuh.
 inline constexpr int kPieceBytes = 64, kPieces = kTileK * 2 / kPieceBytes;
 struct Piece {
   uint4 column[4];
 };
 
-// A k-tile of rows of one warp, on the way from its lanes to global memory. Eight lanes that write 16 bytes
-// of a column each, in eight rows, meet every bank once.
+// A k-tile of the rows of one warp, on the way from its lanes to global memory. Eight lanes, each of which
+// writes 16 bytes of the same column in a row of its own, access every bank once.
 struct StagedRows {
   alignas(16) uint8_t row[kPrepareRows][kTileK * 2 + 16];
 
@@ -36,7 +36,7 @@ struct StagedRows {
 };
 
 // Lane 8 w + r expands word w of both halves of row r: `row` is its k-tile, of which `left` elements exist,
-// and `factors` are those of the row in the first of four atoms. What lies beyond the end of the row is 0.
+// and `factors` are those of the row in the first of four atoms. Elements beyond the end of the row become 0.
 DUALGEMM_DEVICE void expand_rows(const uint8_t* row, const uint8_t* factors, int left, int lane,
                                  StagedRows& staged) {
   const int word = lane / kPrepareRows;
@@ -58,7 +58,7 @@ DUALGEMM_DEVICE void expand_rows(const uint8_t* row, const uint8_t* factors, int
     Pairs of_quad[4];
 #pragma unroll
     for (int quad = 0; quad < 4; ++quad) {
-      // A factor of no element may be anything, NaN as well.
+      // A factor that belongs to no element may have any value, also NaN.
       const bool exists = quad * kSfAtomElems + half * 32 + word * 8 < left;
       const Factors f{exists ? bytes[quad] : 0};
       of_quad[quad] = expand_word<HalfMath>(words[half][quad], f.of<HalfMath>(half, word / kPanelWords));
@@ -73,7 +73,7 @@ DUALGEMM_DEVICE void expand_rows(const uint8_t* row, const uint8_t* factors, int
   }
 }
 
-// Lane 8 r + c puts the chunks c of a row r in order, of each four panels of 64 elements.
+// Lane 8 r + c puts four chunks of row r in order: chunk c of each of four panels of 64 elements.
 DUALGEMM_DEVICE void order_row(const uint8_t* row, int left, int of_row, int c, StagedRows& staged) {
   uint4 chunk[4];
 #pragma unroll

@@ -1,15 +1,16 @@
 // reduce.cuh -- how the parts of a tile's sums come together where K is split: those of the CTAs of a
 // cluster, and of the k groups of each. The rows of a tile are cut into shares, and each CTA has some
-// neighbouring ones, or none. The first k group of a CTA finishes its shares. All others send it their sums
-// as their lanes have them, 16 bytes at a time (st.async), which count on a barrier of the CTA that receives
-// them. Parts are added in the order of K, so that the result does not depend on who was first.
+// neighbouring shares, or none. The first k group of a CTA finishes the shares of the CTA. All other k groups
+// of the cluster send it their sums as their lanes have them, 16 bytes at a time (st.async); the bytes count
+// on a barrier of the CTA that receives them. Parts are added in the order of K, so that the result does not
+// depend on which came first.
 //
 //   every lane:   sums of the shares of others  --st.async-->  received[part][block][warp][lane] of their CTA
 //                 sums of its own shares  + received, once all bytes are there  -->  finish
 //
-// Sums of few rows have memory of their own, and a CTA may send them when the others have initialised their
-// barriers. Those of more rows lie where the rings were: then the cluster meets when all its CTAs have read
-// theirs.
+// The received sums of tiles of few rows have memory of their own, and a CTA may send sums as soon as the
+// other CTAs have initialised their barriers. Those of tiles of more rows lie where the rings were; then the
+// cluster meets after all its CTAs have read their rings.
 #pragma once
 
 #include "kernel/common/pipeline.cuh"
@@ -20,13 +21,14 @@
 
 namespace dualgemm::sm90 {
 
-// Sums of others have memory of their own, or take that of the rings. In the first case a CTA has a place for
-// them before its main loop, in the second after it: at that point each of its threads arrives at the cluster
-// barrier, and meet_cluster waits for all.
+// Sums of other CTAs have memory of their own, or take that of the rings. In the first case a CTA has a place
+// for them before its main loop, in the second case only after it. At the point where it has the place, each
+// of its threads arrives at the cluster barrier, and meet_cluster waits for all threads.
 template <class Traits>
 DUALGEMM_DEVICE void arrive_before_loop() {
   using R = Reduction<Traits>;
-  // Barriers are initialised, which their fence has released.
+  // The mbarriers are initialised, and the fence after that has released them: so this arrival may be
+  // relaxed.
   if constexpr (R::kThere && !R::kInRings) ptx::cluster_arrive_relaxed();
 }
 template <class Traits>
@@ -48,14 +50,15 @@ class Reducer {
         part_(R::part(slice_, consumer.k_group())),
         consumer_(consumer) {}
 
-  // Sends what others finish. Leaves in `sums` those of all parts, of the rows that this warp finishes.
+  // Sends the sums that other warps finish. For the rows that this warp finishes, `sums` then has the sums of
+  // all parts.
   DUALGEMM_DEVICE void reduce(Sums<Traits>& sums) const {
     meet_cluster<Traits>();
 #pragma unroll
     for (int share = 0; share < R::kShares; ++share)
       if (part_ != R::part(R::owner(share), 0)) send(sums, share);
-    // What finishes a tile writes where the rings were: all have read theirs. If sums lie there, too, the
-    // cluster has met for that.
+    // Finishing a tile writes to the memory of the rings, so all warps have to have read them. If received
+    // sums lie there, too, the cluster has met for that already.
     if constexpr (!R::kInRings) ptx::barrier_sync(kMultiplyBarrier, Consumer<Traits>::kThreads);
     if (consumer_.k_group() != 0 || R::shares_of(slice_) == 0) return;
     while (!ptx::mbarrier_try_wait_parity_acquire_cluster(&smem_.sums_full[0], 0)) {
@@ -67,12 +70,12 @@ class Reducer {
   }
 
  private:
-  // The four accumulators that a lane has of a block of eight rows, of one run through K.
+  // The four accumulators that a lane has for a block of eight rows, from one run through K.
   DUALGEMM_DEVICE static float* of_block(Sums<Traits>& sums, int share, int block, int loop) {
     return &sums.of_loop[loop].d[4 * (share * R::kBlocks + block)];
   }
   DUALGEMM_DEVICE float* received(int sender, int share, int block, int loop) const {
-    const int own = share - R::first_share(R::owner(share));  // among those of its owner
+    const int own = share - R::first_share(R::owner(share));  // among the shares of its owner
     return smem_.received()
         .sum[sender][own * R::kBlocks + block][loop][consumer_.warp_of_columns()][consumer_.lane];
   }

@@ -1,14 +1,15 @@
 // ring_of_a.cuh -- where the multiplication finds A in 16 bits: in the stages of the operands, or in a ring
-// of its own, by panels. It goes through the four panels of a k-tile, or the two of its half, and each has a
-// group of wgmma. Each class below is a policy of Multiplier (multiply.cuh):
+// of its own, by panels. The multiplication goes through the four panels of a k-tile, or the two of its half,
+// with one group of wgmma for each panel. Each class below is a policy of Multiplier (multiply.cuh):
 //
 //   enter             the next stage of the operands is there
 //   descriptor        waits for a panel of A, and returns its descriptor
-//   release_before    the group of wgmma before this panel's is done: frees what it was the last to read
-//   release_last      does so after all groups
+//   release_before    frees what the group of wgmma before that of this panel was the last to read; that
+//                     group has completed
+//   release_last      does so for the last group, after all groups
 //
-// A stage of operands is freed after a wait for a barrier that brought the lanes together, when all had
-// loaded what they need of it.
+// A stage of operands is freed only after a wait for a barrier at which the lanes converged after all of them
+// had loaded what they need of the stage.
 #pragma once
 
 #include "kernel/common/wait.cuh"
@@ -18,8 +19,9 @@
 
 namespace dualgemm::sm90 {
 
-// Returns the descriptor of an A in 16 bits. The address is broadcast from lane 0, so that the compiler keeps
-// the descriptors made of it in uniform registers: once per stage or panel, not once per wgmma.
+// Returns the descriptor of an A in 16 bits. The address is broadcast from lane 0 to tell the compiler that
+// it is the same in all lanes: then the descriptors made of it stay in uniform registers. This costs one
+// shuffle per stage or panel, and none per wgmma.
 DUALGEMM_DEVICE uint64_t descriptor_of(const uint8_t* a) {
   return ptx::wgmma_descriptor(__shfl_sync(0xffffffff, ptx::smem_u32(a), 0));
 }
@@ -28,8 +30,8 @@ DUALGEMM_DEVICE void release(uint64_t& empty, bool was_read, int lane) {
   ptx::mbarrier_arrive_if(&empty, was_read && lane == 0);
 }
 
-// Is it the first panel, or the last, of the part of a k-tile that a warpgroup multiplies? Has this run
-// through K had a stage before?
+// Whether a panel is the first, or the last, of the part of a k-tile that a warpgroup multiplies, and whether
+// this run through K has had a stage before.
 struct PanelOfPart {
   bool first, last, stage_before;
 };

@@ -1,6 +1,6 @@
-// roles.cuh -- which warp does what: the kernel is warp-specialized. Registers belong to warpgroups, four
-// warps each (setmaxnreg): those that multiply and finish come first, then those that prepare A and the two
-// load roles, and warps that make their last warpgroup whole.
+// roles.cuh -- which warp does what: the kernel is warp-specialized. setmaxnreg gives registers to
+// warpgroups, four warps each. The warps that multiply and finish come first, then those that prepare A and
+// the two load roles, and last the warps that fill up the last warpgroup and do nothing.
 #pragma once
 
 #include "kernel/sm90/plan.h"
@@ -33,8 +33,8 @@ DUALGEMM_DEVICE Role role_of(int warp) {
   }
 }
 
-// Barriers of the CTA by their number: one is for all threads, one for all that multiply, and each column
-// group has one from kColumnsBarrier on.
+// Numbers of the CTA's barriers: one barrier is for all threads and one for all threads that multiply. From
+// kColumnsBarrier on each column group has one.
 inline constexpr uint32_t kCtaBarrier = 0, kMultiplyBarrier = 1, kColumnsBarrier = 2;
 
 // Where a thread of the multiply role stands.
@@ -53,20 +53,20 @@ struct Consumer {
   DUALGEMM_DEVICE int column_group() const {
     return kPlan.column_groups == 1 ? 0 : warp / kWarpgroupWarps % kPlan.column_groups;
   }
-  // Returns the number of the warp in its k group, that of the thread, and that of the thread in its
-  // warpgroup.
+  // Return the number of the warp in its k group, the number of the thread in the role, and the number of the
+  // thread in its warpgroup.
   DUALGEMM_DEVICE int warp_of_columns() const {
     return kWarpgroupWarps * column_group() + warp % kWarpgroupWarps;
   }
   DUALGEMM_DEVICE int thread() const { return 32 * warp + lane; }
   DUALGEMM_DEVICE int thread_of_columns() const { return 32 * (warp % kWarpgroupWarps) + lane; }
   // A warp has eight columns of the tile, as rows 0-7 (gate) and 8-15 (up) of its 16 rows of the fragment;
-  // or, where these are of one product, 16 columns.
+  // or, with one product, 16 columns.
   DUALGEMM_DEVICE int first_column() const {
     return kPlan.columns * column_group() + kPlan.columns / kWarpgroupWarps * (warp % kWarpgroupWarps);
   }
-  // Of the fragment a lane has this column of the tile, or this and the eighth after it, and of each eight
-  // rows of the tile this pair.
+  // In the fragment a lane has this column of the tile, with one product also the column eight further on;
+  // and in every eight rows of the tile it has this row and the next.
   DUALGEMM_DEVICE int column() const { return first_column() + lane / 4; }
   DUALGEMM_DEVICE int first_row() const { return lane % 4 * 2; }
 };

@@ -1,7 +1,7 @@
 // shared_storage.cuh -- the shared memory of one CTA. Its size is the dynamic shared memory of a launch. The
-// barriers of the ring that TMA fills are described in common/rings.cuh; `empty` is arrived on by each warp
-// that multiplies, when it has loaded to registers what it needs of a stage and its wgmma have read the A in
-// it. There are two more sets of barriers, of which a kernel has one at most:
+// barriers of the ring that TMA fills are described in common/rings.cuh. Each warp that multiplies arrives on
+// `empty` when it has loaded to registers what it needs of a stage and its wgmma have read the A in it. There
+// are two more sets of barriers, `ready` and the two of panels, and a kernel has at most one of these sets:
 //
 //   barrier        count                  arrives               who waits   meaning
 //   ready[s]       warps that prepare A   each of them          multiply    the A of stage s is prepared
@@ -9,8 +9,8 @@
 //   panel_empty[e] warps that multiply    each of them          loads       its wgmma have read it
 //
 // With split-K there is one more, sums_full, which counts 1 and the bytes of the sums of others (reduce.cuh).
-// `ready` is for an A that warps of the kernel prepare where it lies. A panel is a quarter of
-// a k-tile of A from a pass: of many rows this makes a finer ring.
+// `ready` is for an A that warps of the kernel prepare where it lies. A panel is a quarter of a k-tile of an
+// A from a pass; such small pieces make a finer ring where A has many rows.
 #pragma once
 
 #include <algorithm>
@@ -23,11 +23,11 @@
 
 namespace dualgemm::sm90 {
 
-// A panel is 64 places of K of A in 16 bits: rows of 128 bytes in the 128-byte swizzle.
+// A panel has 64 places of K of an A in 16 bits, as rows of 128 bytes in the 128-byte swizzle.
 template <class Traits>
 inline constexpr int32_t kPanelBytes = Traits::kPlan.tile.m* kPanelK * 2;
 
-// Which CTA finishes what where K is split, and what it receives for that (reduce.cuh).
+// Which shares of a tile each CTA finishes where K is split, and what it receives for that (reduce.cuh).
 template <class Traits>
 struct Reduction {
   static constexpr Plan kPlan = Traits::kPlan;
@@ -39,7 +39,7 @@ struct Reduction {
   static constexpr int kLoops = kPlan.mma.main_loops();
   static constexpr int kWarps = kWarpgroupWarps * kPlan.consumers.column_groups;  // that finish a share
   static constexpr bool kThere = kSlices > 1;
-  // Sums of few rows have memory of their own.
+  // Only received sums of tiles of up to 16 rows have memory of their own.
   static constexpr bool kInRings = kThere && kPlan.tile.m > 16;
 
   DUALGEMM_HOST_DEVICE static constexpr int owner(int share) { return share * kSlices / kShares; }
@@ -47,7 +47,7 @@ struct Reduction {
   DUALGEMM_HOST_DEVICE static constexpr bool finishes(int slice, int row) {
     return owner(row / kPlan.consumers.share_rows) == slice;
   }
-  // Returns the first share of a CTA: those of the next follow.
+  // Returns the first share of a CTA. The shares of the next CTA follow those of this one.
   DUALGEMM_HOST_DEVICE static constexpr int first_share(int slice) {
     return (slice * kShares + kSlices - 1) / kSlices;
   }
@@ -70,7 +70,8 @@ struct ReceivedSums {
   alignas(16) float sum[R::kSenders][R::kMostShares * R::kBlocks][R::kLoops][R::kWarps][32][4];
 };
 
-// The sums of some rows of a tile, of each product, on the way from lanes to lanes (exchange.cuh).
+// The sums of some rows of a tile, for each product, on the way from the lanes that computed them to those
+// that finish them (exchange.cuh).
 template <class Traits>
 struct ExchangedSums {
   static constexpr Plan kPlan = Traits::kPlan;
@@ -80,19 +81,19 @@ struct ExchangedSums {
   alignas(16) float sum[kPlan.mma.accumulators][kRows][kPitch];
 };
 
-// The results of up to 32 rows of each column group, in two places in turn (staged.cuh).
+// The results of up to 32 rows for each column group, in two places that are used in turn (staged.cuh).
 template <class Traits>
 struct StagedResults {
   static constexpr ConsumerPlan kPlan = Traits::kPlan.consumers;
   static constexpr int kRows = std::min(kPlan.share_rows, 32);
-  // Eight rows of 16 bytes this far apart lie in all banks once.
+  // 16 bytes in each of eight rows that are so far apart lie in different banks.
   static constexpr int kPitch = kPlan.columns * 2 + 16;
 
   alignas(16) uint8_t bytes[kPlan.column_groups][2][kRows][kPitch];
 };
 
-// The ring of A by panels, if there is one. It comes first, so that its panels start at a multiple of 1024
-// bytes, and the rings behind them too.
+// The ring of A by panels, if there is one. It comes first, so that its panels start at multiples of 1024
+// bytes, and so do the rings behind it.
 template <class Traits, bool kThere = (Traits::kPlan.a16.stages > 0)>
 struct Panels {
   uint8_t panel[Traits::kPlan.a16.stages][kPanelBytes<Traits>];
@@ -109,7 +110,8 @@ struct SharedStorage : Panels<Traits> {
   using Barriers = If<uint64_t[kCount > 0 ? kCount : 1], (kCount > 0)>;
   using Results = std::conditional_t<Traits::kStaged, StagedResults<Traits>, ExchangedSums<Traits>>;
   using R = Reduction<Traits>;
-  // With split-K a CTA has one tile: when it has been multiplied, this may lie where the rings were.
+  // With split-K a CTA has one tile. When that tile has been multiplied, these members may lie where the
+  // rings were.
   struct AfterRings {
     If<ReceivedSums<Traits>, R::kInRings> received;
     Results results;

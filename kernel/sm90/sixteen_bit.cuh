@@ -1,12 +1,14 @@
-// sixteen_bit.cuh -- the instances for an A of 16 bits, the same for bf16 and fp16. Plain ones have most
-// tiles of those for an A in NVFP4 (tiles.cuh). General ones have one tile, for everything else.
+// sixteen_bit.cuh -- the instances for an A of 16 bits, the same for bf16 and fp16. Plain instances have most
+// tiles of the instances for an A in NVFP4 (tiles.cuh). General instances have one tile, for everything that
+// plain ones do not compute.
 #pragma once
 
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm::sm90 {
 
-// A stage has neither an A in NVFP4 nor factors of A: some tiles have a stage more for that.
+// A stage has neither an A in NVFP4 nor factors of A, which leaves shared memory for one more stage in some
+// tiles.
 template <CType kType>
 consteval InstanceList sixteen_bit_instances() {
   constexpr Options kMore64 = of_type<kType>(with_stages(kM64N64, 4));

@@ -1,6 +1,7 @@
-// tiles.cuh -- the options of the instances for compute capability 9.0, each named as its plain instance is:
-// by its tile, s for split-K, x for an A from a pass, g for groups (instance_name.h). The sources in
-// instances/ list them for an A in NVFP4; sixteen_bit.cuh derives from them those for an A of 16 bits.
+// tiles.cuh -- the options of the instances for compute capability 9.0. The names are those of the plain
+// instances: the tile, then s for split-K, x for an A from a pass, g for groups (instance_name.h). The
+// sources in instances/ list them for an A in NVFP4; sixteen_bit.cuh derives from them those for an A of 16
+// bits.
 #pragma once
 
 #include "kernel/instance_list.cuh"
@@ -26,9 +27,9 @@ constexpr Options with_stages(Options o, int32_t stages) {
   return o;
 }
 
-// A plain instance with these options shares the SM with another CTA, so that one loads while the other ends.
-// A general one needs more than half of the registers of an SM: it has the SM for itself, and rings of twice
-// the depth.
+// A CTA of a plain instance with these options shares the SM with another CTA, so that one loads while the
+// other finishes. A CTA of a general instance needs more than half of the registers of an SM, so it has the
+// SM for itself, and rings of twice the depth.
 constexpr Options for_few_rows(Options o) {
   if (!kGeneralInstances) {
     o.ctas_per_sm = 2;
@@ -38,20 +39,21 @@ constexpr Options for_few_rows(Options o) {
   return o;
 }
 
-// Four warpgroups leave each other about a hundred registers. A general instance takes more: it has two, and
-// half of the columns.
+// With four warpgroups a thread has about a hundred registers. A general instance needs more, so it has two
+// warpgroups, and half of the columns.
 constexpr Options for_many_columns(Options o) {
   if (kGeneralInstances) o.tile_n /= 2;
   return o;
 }
 
-// For up to eight rows of A.
+// "For up to eight rows" says for which M, or rows of a group, an instance is meant. It computes any M, in
+// more tiles. These are for up to eight rows of A.
 inline constexpr Options kM8N32s2 =
     for_few_rows({.tile_m = 8, .tile_n = 32, .split_k = 2, .k_groups = 2, .stages = 5});
 inline constexpr Options kM8N64s2 = for_few_rows({.tile_m = 8, .tile_n = 64, .split_k = 2, .stages = 4});
 inline constexpr Options kM8N128 = for_many_columns({.tile_m = 8, .tile_n = 128, .stages = 5});
 
-// For up to sixteen.
+// For up to sixteen rows.
 inline constexpr Options kM16N32s2{
     .tile_m = 16, .tile_n = 32, .split_k = 2, .k_groups = 2, .stages = 8, .prepare_warps = 4};
 inline constexpr Options kM16N64s2{.tile_m = 16, .tile_n = 64, .split_k = 2, .stages = 6, .prepare_warps = 4};
@@ -59,13 +61,13 @@ inline constexpr Options kM16N128 =
     for_many_columns({.tile_m = 16, .tile_n = 128, .stages = 4, .prepare_warps = 4});
 inline constexpr Options kM16N128g = grouped(kM16N128);
 
-// For up to 32.
+// For up to 32 rows.
 inline constexpr Options kM32N64s2{.tile_m = 32, .tile_n = 64, .split_k = 2, .stages = 5, .prepare_warps = 8};
 inline constexpr Options kM32N64s3{.tile_m = 32, .tile_n = 64, .split_k = 3, .stages = 5, .prepare_warps = 8};
 inline constexpr Options kM32N128 =
     for_many_columns({.tile_m = 32, .tile_n = 128, .stages = 3, .prepare_warps = 4});
 
-// For up to 64.
+// For up to 64 rows.
 inline constexpr Options kM64N64{.tile_m = 64, .tile_n = 64, .stages = 3, .prepare_warps = 8};
 inline constexpr Options kM64N64s2{.tile_m = 64, .tile_n = 64, .split_k = 2, .stages = 3, .prepare_warps = 8};
 inline constexpr Options kM64N64g = grouped(kM64N64);
@@ -77,7 +79,7 @@ inline constexpr Options kM64N128x =
     for_many_columns({.tile_m = 64, .tile_n = 128, .stages = 4, .panel_stages = 6, .prepare_warps = 0});
 inline constexpr Options kM64N128xg = grouped(kM64N128x);
 
-// For many. A general instance takes more registers than eight warps that prepare A leave it.
+// For many rows. A general instance takes more registers than eight warps that prepare A would leave it.
 inline constexpr Options kM128N64{
     .tile_m = 128, .tile_n = 64, .stages = 2, .prepare_warps = kGeneralInstances ? 4 : 8};
 inline constexpr Options kM128N64g = grouped(kM128N64);

@@ -21,7 +21,7 @@ template <class Self, Options kOptions, class Output_, class Arithmetic_,
 struct Parts {
   static constexpr Plan kPlan = plan_of(kOptions, kProducts);
   static_assert(possible<kOptions, kPlan>());
-  static constexpr const char* kVariant = "";  // the end of its name, where a part is replaced
+  static constexpr const char* kVariant = "";  // the end of the kernel's name, where a part is replaced
   // wgmma multiplies A and the weights in one type. An A in NVFP4 is expanded to fp16.
   using Math = std::conditional_t<kPlan.a_type == CType::kBf16, BrainMath, HalfMath>;
   static constexpr float kUnscale = unscale(kPlan.a_type);
@@ -31,7 +31,8 @@ struct Parts {
   using LoadWeights = dualgemm::LoadWeights<Self>;
   using LoadActivations =
       std::conditional_t<(kPlan.operands.a_bytes > 0), dualgemm::LoadActivations<Self>, LoadA<Self>>;
-  // Lanes of a plain instance exchange results, those of a general one sums.
+  // Lanes of a plain instance exchange results (staged.cuh), lanes of a general instance exchange sums
+  // (exchange.cuh).
   static constexpr bool kStaged = !Arithmetic::kGeneral;
   using Finish = std::conditional_t<kStaged, FinishStaged<Self>, FinishExchanged<Self>>;
 };

@@ -8,12 +8,12 @@
 namespace sim {
 
 enum class FaultKind {
-  kSyntax,       // PTX text that does not parse, or says what its .target does not have
+  kSyntax,       // PTX text that does not parse, or uses what its .target does not have
   kUnsupported,  // an instruction, qualifier or mode outside the table
   kPoison,       // use of poison, a value that nobody wrote
   kBounds,       // an access outside an allocation, window or limit
   kMisaligned,   // an address that breaks the alignment rule of the access
-  kAlignment,    // an address that is aligned by the placement of shared memory alone, not as declared
+  kAlignment,    // an address that is aligned only by the placement of shared memory, not as declared
   kProtocol,     // a rule of an instruction broken: mbarrier, TMEM allocation, descriptors, aligned execution
   kDeadlock,     // nobody can move and somebody has not exited
   kGivenUp,      // nothing changed for so long that the machine does not wait for the end

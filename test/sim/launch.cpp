@@ -70,7 +70,7 @@ LaunchConfig check(const Machine& machine, const KernelInfo& kernel, LaunchConfi
 // 32 MB is the largest threshold of mmap that every glibc takes; 1 GB is more than a cluster needs.
 void keep_freed_memory() {
   static const bool kept = mallopt(M_MMAP_THRESHOLD, 1 << 25) != 0 && mallopt(M_TRIM_THRESHOLD, 1 << 30) != 0;
-  (void)kept;  // if not, it is slower and nothing else
+  (void)kept;  // if this fails, runs are only slower
 }
 
 // Hardware places the window at a multiple of 1024, but promises no more than the module asks for.

@@ -1,5 +1,5 @@
 // launch.h -- the interface between the CUDA runtime shim and the machine: load PTX, find a kernel, run a
-// grid. Of what lies below this header, shim/ includes only the observer, the policy and tensor maps.
+// grid. Of the headers below this one, shim/ includes only the observer, the policy and tensor maps.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,13 @@ class Program;  // decode/program.h: decoded instructions
 
 class Module {
  public:
-  // Parses and decodes everything. A Fault names PTX line, text and source line; what the simulator
-  // lacks in a kernel is a Fault of its launch. Variables are initialised, in the device's part of `memory`.
+  // Parses and decodes everything. A Fault names PTX line, text and source line. If a kernel uses something
+  // that the simulator lacks, only a launch of it throws the Fault. Variables are initialised, in the
+  // device's part of `memory`.
   static std::unique_ptr<Module> load(const std::string& ptx, GlobalMemory& memory,
                                       const ModuleEditor& edit = {}, int device = 0);
   ~Module();
-  // Gives the memory of the variables back. Code and names stay, for those who still look at them.
+  // Gives the memory of the variables back. Code and names stay, because a judge may still refer to them.
   void release_variables();
   const KernelInfo* find_kernel(const std::string& name) const;
   const GlobalVariable* find_global(const std::string& name) const;
@@ -52,7 +53,7 @@ struct LaunchOptions {
   Observer* observer = nullptr;  // null: nobody watches
   Machine machine = kB200;
   // When true, a fault of one instruction or operation is told to the observer, which has to be there, and
-  // the grid goes on: what has no value is zero, and what cannot be done is left out.
+  // the grid goes on: a missing value counts as zero, and an instruction that cannot be executed is left out.
   bool go_on = false;
   // When false, shared windows start at multiples of 1024 in every schedule, as on the hardware.
   bool align_as_declared = true;
@@ -81,8 +82,8 @@ class Launch {
   std::unique_ptr<const Accepted> accepted_;
 };
 
-// Runs grids together, to their completion. They stand in the order of their launches, and those that they
-// come after are among them. Throws Fault with the site in its text.
+// Runs grids together, to their completion. They stand in the order of their launches, and every launch that
+// one of them comes after is among them. Throws Fault with the site in its text.
 void run(const std::vector<Launch*>& launches, GlobalMemory& memory, const LaunchOptions& options = {});
 
 // Runs one grid.

@@ -10,8 +10,8 @@
 
 namespace sim {
 
-// A target is what PTX or machine code was compiled for: sm_100, sm_100f (its family) or sm_100a (this
-// architecture alone).
+// A target is what PTX or machine code was compiled for: sm_100, sm_100f (its family) or sm_100a (only this
+// architecture).
 struct Target {
   uint32_t arch = 0;   // 10 * major + minor
   char suffix = '\0';  // 'a', 'f' or none
@@ -77,7 +77,7 @@ inline constexpr Machine kB200 = {.name = "B200",
                                   .copy_engines = 4,
                                   .cluster_groups = {{{3, 20}, {4, 18}, {1, 10}, {1, 6}}}};
 
-// A B300 SXM6 differs from a B200 in these alone, as its runtime reported (ademeure/QuickRunCUDA:
+// A B300 SXM6 differs from a B200 only in these numbers, as its runtime reported (ademeure/QuickRunCUDA:
 // B300_all_attributes.txt, B300_PIPE_CATALOG.md). The groups are a B200's with three TPCs that hold no
 // cluster of four or more: its occupancy calls answered 592, 284 and 142 clusters of 2, 4 and 8 where an SM
 // holds eight CTAs, and 15 clusters of 8 where it holds one (09_gpc_count.md,
@@ -113,9 +113,9 @@ inline constexpr Machine kH200 = {.name = "H200",
                                   .cluster_groups = {{{2, 18}, {5, 16}, {1, 8}, {4, 2}}}};
 
 // An H100 SXM5 of 80 GB differs from an H200 in its memory. SMs, L2 and the ten 512-bit memory controllers
-// are those of NVIDIA's Hopper architecture in depth, clocks and memory what nvidia-smi says of one. How many
-// TPCs each GPC has differs from chip to chip, and no occupancy was published with the rest: the groups are
-// the H200's.
+// are those of "NVIDIA Hopper Architecture In-Depth", clocks and memory those that nvidia-smi reports on an
+// H100. How many TPCs each GPC has differs from chip to chip, and no occupancy was published with the rest:
+// the groups are the H200's.
 inline constexpr Machine kH100 = [] {
   Machine machine = kH200;
   machine.name = "H100";
@@ -131,8 +131,8 @@ inline constexpr Machine kH100 = [] {
 // "h100,sms=78,clusters_of_2=33,clusters_of_4=0".
 //   sms=N             the first N SMs, in the order of cluster_groups
 //   clusters_of_2=N   as many clusters of two CTAs have room with one CTA to an SM; likewise clusters_of_4.
-//                     Where one of the two is given, larger clusters than those of four have no room.
-// Where there is no such machine, it throws std::invalid_argument with what there is.
+//                     If either of the two is given, clusters of more than four CTAs do not run.
+// If there is no such machine, it throws std::invalid_argument, which lists the machines that exist.
 Machine machine_named(const std::string& name);
 
 }  // namespace sim

@@ -16,7 +16,7 @@ std::string readable(const std::string& mangled);
 // fit in a line: "dual_gemm_kernel<Traits<...>>(...)".
 std::string short_name(std::string readable);
 
-// Returns the mangled name of the kernel that the text of a fault speaks of, empty when it speaks of none.
+// Returns the mangled name of the kernel that the text of a fault names, empty when it names none.
 std::string kernel_in(const std::string& text);
 // Returns the text of a fault with the short name of that kernel.
 std::string with_short_kernel(std::string text);

@@ -1,5 +1,5 @@
-// m128n128.cu -- one CTA, one mma of N = 256 for both products. The two rings share what shared memory there
-// is, and scale factors reach no less far along K.
+// m128n128.cu -- one CTA, one mma of N = 256 for both products. The two rings share the shared memory of a
+// CTA, and the ring of scale factors holds at least as many k-tiles as that of operands.
 #include "kernel/sm100/instances.cuh"
 
 namespace dualgemm {

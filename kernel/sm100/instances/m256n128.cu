@@ -1,5 +1,5 @@
-// m256n128.cu -- a pair of CTAs (2-SM), one mma of N = 256 for both products. The two rings share what shared
-// memory there is, for about the same part of K.
+// m256n128.cu -- a pair of CTAs (2-SM), one mma of N = 256 for both products. The two rings share the shared
+// memory of a CTA, and hold about as many k-tiles.
 #include "kernel/sm100/instances.cuh"
 
 namespace dualgemm {

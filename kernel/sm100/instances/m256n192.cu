@@ -1,4 +1,5 @@
-// m256n192.cu -- a pair of CTAs (2-SM) for a wide tile: two mma, since 2 * 192 columns are more than one has.
+// m256n192.cu -- a pair of CTAs (2-SM) for a wide tile. Each step has two mma, since 2 * 192 columns are more
+// than one mma has.
 #include "kernel/sm100/instances.cuh"
 
 namespace dualgemm {

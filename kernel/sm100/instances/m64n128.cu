@@ -1,5 +1,5 @@
-// m64n128.cu -- swap A/B, for few rows of A. The two rings share what shared memory there is, for about the
-// same part of K.
+// m64n128.cu -- swap A/B, meant for few rows of A. The two rings share the shared memory of a CTA, and hold
+// about as many k-tiles.
 #include "kernel/sm100/instances.cuh"
 
 namespace dualgemm {

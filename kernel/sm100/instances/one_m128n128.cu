@@ -1,5 +1,5 @@
-// one_m128n128.cu -- one product, by one CTA. The two rings share what shared memory there
-// is, for about the same part of K.
+// one_m128n128.cu -- one product, by one CTA. The two rings share the shared memory of a CTA, and hold about
+// as many k-tiles.
 #include "kernel/sm100/instances.cuh"
 
 namespace dualgemm {

@@ -1,4 +1,4 @@
-// one_m256n192.cu -- one product, by a pair of CTAs (2-SM) with a tile of 192 columns.
+// one_m256n192.cu -- one product, by a pair of CTAs (2-SM) that computes a tile of 192 columns.
 #include "kernel/sm100/instances.cuh"
 
 namespace dualgemm {

@@ -1,4 +1,4 @@
-// one_m64n128.cu -- one product with swap A/B, for few rows of A.
+// one_m64n128.cu -- one product with swap A/B, meant for few rows of A.
 #include "kernel/sm100/instances.cuh"
 
 namespace dualgemm {

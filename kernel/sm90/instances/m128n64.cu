@@ -1,4 +1,4 @@
-// m128n64.cu -- for many rows of A. Warps of the kernel prepare them, or a pass has done that before.
+// m128n64.cu -- meant for many rows of A. Warps of the kernel prepare A, or a pass before the kernel does.
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm {

@@ -1,4 +1,4 @@
-// m16n128.cu -- for up to sixteen rows of A, and for groups of few rows, with many columns to a tile.
+// m16n128.cu -- meant for up to sixteen rows of A, and for groups of few rows, with many columns to a tile.
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm {

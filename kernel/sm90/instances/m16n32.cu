@@ -1,4 +1,4 @@
-// m16n32.cu -- for up to sixteen rows of A, with few columns to a tile, so that many SMs take part.
+// m16n32.cu -- meant for up to sixteen rows of A, with few columns to a tile, so that many SMs take part.
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm {

@@ -1,4 +1,4 @@
-// m16n64.cu -- for up to sixteen rows of A.
+// m16n64.cu -- meant for up to sixteen rows of A.
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm {

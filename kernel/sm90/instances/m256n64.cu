@@ -1,4 +1,4 @@
-// m256n64.cu -- for very many rows of A, which a pass has prepared before.
+// m256n64.cu -- meant for very many rows of A, which a pass before the kernel prepares.
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm {

@@ -1,4 +1,4 @@
-// m32n128.cu -- for up to 32 rows of A, with many columns to a tile.
+// m32n128.cu -- meant for up to 32 rows of A, with many columns to a tile.
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm {

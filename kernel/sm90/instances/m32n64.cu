@@ -1,4 +1,4 @@
-// m32n64.cu -- for up to 32 rows of A.
+// m32n64.cu -- meant for up to 32 rows of A.
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm {

@@ -1,5 +1,5 @@
-// m64n128.cu -- for up to 64 rows of A, or groups of up to 64 rows, with many columns to a tile. A pass has
-// prepared A before.
+// m64n128.cu -- meant for up to 64 rows of A, or groups of up to 64 rows, with many columns to a tile. A pass
+// before the kernel prepares A.
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm {

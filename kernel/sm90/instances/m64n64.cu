@@ -1,5 +1,5 @@
-// m64n64.cu -- for up to 64 rows of A, and for groups of up to 64 rows. Warps of the kernel prepare them, or
-// a pass has done that before.
+// m64n64.cu -- meant for up to 64 rows of A, and for groups of up to 64 rows. Warps of the kernel prepare A,
+// or a pass before the kernel does.
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm {

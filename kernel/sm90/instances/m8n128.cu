@@ -1,4 +1,4 @@
-// m8n128.cu -- for up to eight rows of A, with many columns to a tile.
+// m8n128.cu -- meant for up to eight rows of A, with many columns to a tile.
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm {

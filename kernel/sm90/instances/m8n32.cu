@@ -1,4 +1,4 @@
-// m8n32.cu -- for up to eight rows of A, with few columns to a tile, so that many SMs take part.
+// m8n32.cu -- meant for up to eight rows of A, with few columns to a tile, so that many SMs take part.
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm {

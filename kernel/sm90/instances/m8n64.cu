@@ -1,4 +1,4 @@
-// m8n64.cu -- for up to eight rows of A.
+// m8n64.cu -- meant for up to eight rows of A.
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm {

@@ -1,4 +1,4 @@
-// one_m128.cu -- one product, for many rows of A.
+// one_m128.cu -- one product, meant for many rows of A.
 #include "kernel/sm90/one_product.cuh"
 
 namespace dualgemm {

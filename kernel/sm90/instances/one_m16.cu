@@ -1,4 +1,4 @@
-// one_m16.cu -- one product, for up to sixteen rows of A, and for groups of few rows.
+// one_m16.cu -- one product, meant for up to sixteen rows of A, and for groups of few rows.
 #include "kernel/sm90/one_product.cuh"
 
 namespace dualgemm {

@@ -1,4 +1,4 @@
-// one_m256.cu -- one product, for very many rows of A, which a pass has prepared before.
+// one_m256.cu -- one product, meant for very many rows of A, which a pass before the kernel prepares.
 #include "kernel/sm90/one_product.cuh"
 
 namespace dualgemm {

@@ -1,4 +1,4 @@
-// one_m32.cu -- one product, for up to 32 rows of A.
+// one_m32.cu -- one product, meant for up to 32 rows of A.
 #include "kernel/sm90/one_product.cuh"
 
 namespace dualgemm {

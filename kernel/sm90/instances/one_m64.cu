@@ -1,4 +1,4 @@
-// one_m64.cu -- one product, for up to 64 rows of A, and for groups of up to 64 rows.
+// one_m64.cu -- one product, meant for up to 64 rows of A, and for groups of up to 64 rows.
 #include "kernel/sm90/one_product.cuh"
 
 namespace dualgemm {

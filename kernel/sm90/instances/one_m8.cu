@@ -1,4 +1,4 @@
-// one_m8.cu -- one product, for up to eight rows of A.
+// one_m8.cu -- one product, meant for up to eight rows of A.
 #include "kernel/sm90/one_product.cuh"
 
 namespace dualgemm {

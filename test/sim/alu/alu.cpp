@@ -1,6 +1,6 @@
-// alu.cpp -- resolution of arithmetic: taking a spelling apart, asking each family in turn, and the rounding
-// helpers that the families share. What they compute stands in integer, bits, float, half, compare and
-// convert.
+// alu.cpp -- resolution of arithmetic: taking a spelling apart, asking one family after another, and the
+// rounding helpers that the families share. The functions of the families are in integer, bits, float, half,
+// compare and convert.
 #include "sim/alu/alu.h"
 
 #include <algorithm>

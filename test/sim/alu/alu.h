@@ -27,17 +27,18 @@ struct AluCode {
 };
 
 // Resolves opcode and qualifiers of a register-to-register instruction, except mov and cvta, which name
-// spaces. Returns false when the opcode is not arithmetic at all; throws Fault kUnsupported when it is but a
-// qualifier or type is not known.
+// spaces. Returns false when the opcode is not arithmetic at all; throws Fault kUnsupported when the opcode
+// is arithmetic, but a qualifier or type is not known.
 bool resolve_alu(const ptx::Statement& statement, AluCode* out);
 
-// Computes an instruction of whose inputs the bits in `unknown` may hold anything. Returns which bits of the
-// result, or of each result, depend on them; they are zero in `out`. Where that is not clear, all do, and
-// `out` is left alone. `moved` becomes true where each of these bits comes from one place of the inputs.
+// Computes an instruction in whose inputs the bits of `unknown` may have any value. Returns which bits of the
+// result, or of each result, depend on them; these bits are zero in `out`. If that cannot be told, it returns
+// all bits and does not write `out`. `moved` becomes true if each of the returned bits comes from one place
+// of the inputs.
 uint64_t undefined_bits(const ptx::Statement& statement, const AluCode& code, const uint64_t* in,
                         const uint64_t* unknown, uint64_t* out, bool* moved);
 
-// True for a comparison whose third input decides, whatever is compared.
+// True for a comparison whose result follows from its third input, whatever is compared.
 bool third_decides(const AluCode& code, const uint64_t* in);
 
 }  // namespace sim

@@ -101,7 +101,7 @@ uint64_t prmt_mode(const AluCode& code, const uint64_t* in) {
   }
 }
 
-// Position and length are cut to 8 bits, except that an H200 takes all 32 bits of them for a 64-bit field.
+// Position and length are cut to 8 bits; only for a 64-bit field an H200 takes all 32 bits of both.
 template <class T>
 uint64_t bit_field_extract(const AluCode&, const uint64_t* in) {
   constexpr uint64_t kTop = sizeof(T) * 8 - 1, kMask = sizeof(T) == 8 ? 0xFFFFFFFF : 0xFF;

@@ -102,7 +102,7 @@ uint64_t integer_to_float(const AluCode& code, const uint64_t* in) {
   return write_float(code, x.negative ? -y : y);
 }
 
-// The result is always clamped. NaN becomes 0, but 2^(n-1) when either side is 64 bits wide.
+// The result is always clamped. NaN becomes 0, or 2^(n-1) if the source or the result is 64 bits wide.
 uint64_t float_to_integer(const AluCode& code, const uint64_t* in) {
   const double x = read_float(code, in[0]);
   const int width = ptx::bits(code.dst);
@@ -147,9 +147,9 @@ uint64_t float_to_float(const AluCode& code, const uint64_t* in) {
   return write_float(exact, to_integral(round_of(code), x));
 }
 
-// A tf32 is an f32 with 10 mantissa bits, the low 13 bits zero. Of a NaN, .rna cuts the payload, even to
-// nothing, and .satfinite takes the next smaller pattern, as it does of an infinity. That is what an H200
-// does.
+// A tf32 is an f32 with 10 mantissa bits, the low 13 bits zero. If the source is NaN, .rna cuts its payload,
+// even to nothing, and .satfinite takes the next smaller bit pattern; .satfinite does so for an infinity,
+// too. An H200 does the same.
 uint64_t float_to_tf32(const AluCode& code, const uint64_t* in) {
   uint32_t x = static_cast<uint32_t>(in[0]);
   const bool nan = (x & 0x7FFFFFFF) > 0x7F800000;

@@ -1,6 +1,7 @@
 // float.cpp -- f32, f32x2 and f64 arithmetic. IEEE operations are exact in every rounding mode;
 // approximate ones come from engine/numerics. NaN results of f32 are canonical; those of f64 are one of the
-// operands, made quiet, with its sign and payload. That and what .ftz flushes is as an H200 computes.
+// operands, made quiet, with its sign and payload. NaN results, and the numbers that .ftz flushes, are those
+// of an H200.
 
 #include "sim/alu/spelling.h"
 
@@ -66,14 +67,14 @@ template <auto Op>
 static uint64_t rounded1_f64(const AluCode& code, const uint64_t* in) {
   return put(rounded<double>(round_of(code), Op, get<double>(in[0])));
 }
-// Of two NaNs a sum or product takes the second, a quotient the first.
+// If both operands are NaN, a sum or product takes the second, a quotient the first.
 template <auto Op, bool kFirst = false>
 static uint64_t rounded2_f64(const AluCode& code, const uint64_t* in) {
   for (const uint64_t operand : {in[kFirst ? 0 : 1], in[kFirst ? 1 : 0]})
     if (is_nan_f64(operand)) return operand | kQuiet64;
   return put(rounded<double>(round_of(code), Op, get<double>(in[0]), get<double>(in[1])));
 }
-// Of three operands it takes the NaN of the second, then that of the third.
+// fma takes the NaN of the second operand if there is one, then that of the third.
 static uint64_t fma_f64(const AluCode& code, const uint64_t* in) {
   for (const uint64_t operand : {in[1], in[2], in[0]})
     if (is_nan_f64(operand)) return operand | kQuiet64;

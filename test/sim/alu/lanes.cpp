@@ -1,6 +1,6 @@
 // lanes.cpp -- the whole-warp loops, found by exact spelling. Integers only wrap and compare; f32 uses the
-// host's rounding to nearest even and returns the canonical NaN, as the lane functions do, and a reciprocal
-// is theirs, too: a quotient in double, rounded once.
+// host's rounding to nearest even and returns the canonical NaN, as the lane functions do. A reciprocal is
+// computed as in the lane functions, too: as a quotient in double, rounded once.
 #include "sim/alu/lanes.h"
 
 #include <bit>

@@ -1,5 +1,5 @@
 // undefined.cpp -- which bits of a result depend on input bits that nobody knows. An answer may name too many
-// bits, never too few: what it leaves out is the same whatever the unknown bits hold.
+// bits, never too few: a bit that it does not name has the same value whatever the unknown bits hold.
 #include <algorithm>
 #include <array>
 
@@ -15,8 +15,8 @@ constexpr uint64_t kAll = ~uint64_t(0);
 
 uint64_t ones(int width) { return width >= 64 ? kAll : (uint64_t(1) << width) - 1; }
 
-// In these operations a bit of the result depends on at most one bit of each input. The inputs numbered
-// `controls` and up say which bit that is (an amount, a selector, a position), and have to be known.
+// In these operations a bit of the result depends on at most one bit of each input. The inputs from number
+// `controls` on say which bit that is (an amount, a selector, a position), and have to be known.
 struct Wired {
   std::string_view opcode;
   uint32_t controls;
@@ -58,7 +58,8 @@ bool is_wired(const Question& q) {
   return found != kWired.end() && q.unclear >> found->controls == 0;
 }
 
-// All zeros and all ones in every unclear input, in each combination, try everything for one bit.
+// Tries all zeros and all ones in every unclear input, in each combination: that is everything that one bit
+// of each can be.
 uint64_t try_all(const Question& q, uint64_t* out) {
   uint64_t tried[kInputs], varying = 0;
   std::copy_n(q.known, kInputs, tried);
@@ -74,8 +75,9 @@ uint64_t try_all(const Question& q, uint64_t* out) {
   return varying;
 }
 
-// A sum, a difference and the lower part of a product depend on no bit above their own: what lies below the
-// lowest unknown bit is certain. A factor that ends in n zeros lifts that bit by n; zero leaves nothing.
+// A bit of a sum, of a difference or of the lower part of a product depends on no higher bit of the inputs:
+// so all bits below the lowest unknown bit are certain. In a product, a factor that ends in n zeros moves
+// that limit up by n; a factor of zero makes all bits certain.
 bool wraps(const Question& q) {
   constexpr auto kOpcodes =
       std::to_array<std::string_view>({"add", "sub", "neg", "mul", "mad", "mul24", "mad24"});
@@ -98,8 +100,8 @@ uint64_t above_lowest(const Question& q) {
   return first >= 64 ? 0 : kAll << first;
 }
 
-// Two numbers in each input and in the result, or two inputs whose results are packed: the upper and the
-// lower half of the result have each their own.
+// Each input and the result have two numbers, or two inputs become the two packed numbers of the result: each
+// half of the result has inputs of its own.
 struct Halves {
   int from, to;  // bits of one half
 };

@@ -36,7 +36,7 @@ void Certifier::refuse(State& state, const std::string& reason) {
   if (state.result.reason.empty()) state.result.reason = reason;
 }
 
-// Is called when `by` does, or starts, something that the open phase needs to complete.
+// Is called when `by` does, or starts, something without which the open phase cannot complete.
 void Certifier::mutation(State& state, const Thread& by, const char* what) {
   state.touched = true;
   bool after_a_wait = state.phase == 0;
@@ -68,8 +68,8 @@ void Certifier::settle(State& state) {
   ++state.phase;
 }
 
-// Nothing followed the wait of this thread: were the thread slow, the barrier would go on without it, and its
-// next wait may take one phase for another, or never end.
+// Nothing that the barrier needs followed the wait of this thread. If the thread were slow, the barrier would
+// go on without it, and the thread's next wait might take one phase for another, or never end.
 void Certifier::report_lag(State& state, const Lag& lag, const Thread& thread, const Inst* inst) {
   state.lag_reported = true;
   Finding out = protocol::finding(
@@ -101,7 +101,7 @@ void Certifier::wait(State& state, const SyncEvent& event) {
   });
 }
 
-// Is called when an operation does to the barrier what was foreseen at its issue.
+// Is called when an asynchronous operation arrives, or counts its bytes, as its issue announced.
 void Certifier::landed(State& state, uint64_t id, int64_t amount, const char* what) {
   const auto it = state.flights.find(id);
   if (it == state.flights.end()) {

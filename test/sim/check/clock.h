@@ -72,7 +72,7 @@ class VectorClock {
 };
 
 // A stamp is a moment of a thread. Checkers that reason about order ask Clocks whether another thread knows
-// of it.
+// of that moment.
 struct Stamp {
   Component thread = 0;
   uint32_t lane = 0;
@@ -85,7 +85,7 @@ class Clocks {
   // Returns the moment that covers everything `thread` has done so far, the event being delivered included.
   virtual Stamp now(const Thread& thread) const = 0;
   // True when the stamped moment comes before whatever `thread` does next in every schedule, because a chain
-  // of synchronisation of any strength lies between them. This says nothing of what memory shows.
+  // of synchronisation of any strength lies between them. This says nothing about which values memory shows.
   virtual bool ordered(const Stamp& stamp, const Thread& thread) const = 0;
 };
 

@@ -1,5 +1,5 @@
-// collector_protocol.cpp -- see the header. MMAs count in the order of their issue: those of one CTA, or of
-// one pair, execute on it one after the other.
+// collector_protocol.cpp -- see the header. MMAs count in the order of their issue, because the MMAs of one
+// CTA, or of one pair of CTAs, execute one after the other.
 #include "sim/check/collector_protocol.h"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ void CollectorProtocol::issue(const AsyncIssue& issue) {
   Matrix a = matrix(issue);
   if (takes(issue.collector)) check(issue, collector, a);
   collector.used = true;
-  if (issue.collector == Usage::kUse) return;  // what it holds stays, and stays the first one's
+  if (issue.collector == Usage::kUse) return;  // the collector keeps what the first MMA left there
   collector.valid = issue.collector == Usage::kFill;
   collector.a = std::move(a);
   collector.by = site(issue);

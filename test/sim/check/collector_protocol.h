@@ -1,6 +1,6 @@
 // collector_protocol.h -- the collector of a tensor core, a buffer that keeps the A of one tcgen05.mma for
-// the next. The machine reads A from memory every time, so it computes what is meant; a tensor core that was
-// told to take A from the collector may take whatever is there.
+// the next. The simulated machine reads A from memory every time, so it computes what is meant; a real tensor
+// core that was told to take A from the collector may take whatever is there.
 #pragma once
 
 #include <cstdint>

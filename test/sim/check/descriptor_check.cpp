@@ -1,4 +1,4 @@
-// descriptor_check.cpp -- see the header. What a descriptor may say by itself is the machine's to refuse.
+// descriptor_check.cpp -- see the header. The machine refuses descriptors that are wrong by themselves.
 #include "sim/check/descriptor_check.h"
 
 #include "sim/check/protocol_text.h"

@@ -1,5 +1,5 @@
-// finding.h -- what a checker says: a rule that was broken, where, by what, and what would have kept it.
-// Every rule stands once, in rules.cpp, with its class, its evidence and the section it follows.
+// finding.h -- what a checker says: a rule that was broken, where, by what, and what would have prevented
+// that. Every rule stands once, in rules.cpp, with its class, its evidence and the section it follows.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ enum class Severity : uint8_t { kError, kStrict, kAdvice, kUnknown };
 // text, or only our reading of it.
 enum class Evidence : uint8_t { kSeenOnH200, kProvenKernel, kDoc, kAssumed };
 
-// What a rule cites that only this tool has.
+// The source of a rule that only this tool has.
 constexpr const char* kNoSection = "tool: no rule of the ISA, but seldom meant";
 
 struct Rule {
@@ -67,7 +67,7 @@ using FindingSink = std::function<void(Finding)>;
 extern const std::vector<Rule> kAllRules;
 const Rule& rule(const char* id);  // std::logic_error: no such rule
 
-// What the machine lets pass with a remark is a finding, too.
+// A remark of the machine, about something that it lets pass, is a finding, too.
 Finding finding_of(const Remark& remark);
 
 }  // namespace sim

@@ -24,14 +24,14 @@ struct TensormapFences {
 
 // The parts of a clock that proxy fences have followed.
 struct ProxyFences {
-  // What the async proxy sees: in global memory, in all shared memory, in that of one CTA alone (fences of
-  // shared::cta by its threads; sorted by CTA).
+  // What the async proxy sees: in global memory, in all shared memory, in the shared memory of one CTA
+  // (fences of shared::cta by its threads; sorted by CTA).
   VectorClock global, shared;
   std::vector<std::pair<uint64_t, VectorClock>> shared_of_cta;
-  // Fences that work one way only come in pairs. This is what a release has made ready for an acquire to let
-  // in.
+  // Fences that work in only one direction come in pairs. This is what a release has made ready for an
+  // acquire.
   VectorClock ready;
-  // Fences of every scope serve the CTA of both parties, those of a wider one other CTAs, too.
+  // Within one CTA fences of every scope serve; between CTAs only fences of a wider scope than the CTA do.
   TensormapFences tensormap_of_cta, tensormap;
   VectorClock& in(uint64_t cta);
   void join(const ProxyFences& other);
@@ -41,26 +41,27 @@ struct ProxyFences {
 struct Knowledge {
   VectorClock happens_before;  // synchronisation of the generic proxy, completions observed
   ProxyFences fenced;          // the parts of it that proxy fences have followed
-  // `tensor` are the tcgen05 operations that later ones of this thread follow. `tensor_edge` are those that
-  // travel with its synchronisation: what before_thread_sync has added and what was received.
-  // after_thread_sync moves the latter to the former.
+  // `tensor` are the tcgen05 operations that later tcgen05 operations of this thread follow. `tensor_edge`
+  // are those that travel with its synchronisation: the ones that before_thread_sync has added, and those
+  // that were received. after_thread_sync moves `tensor_edge` to `tensor`.
   VectorClock tensor, tensor_edge;
   VectorClock inits;           // mbarrier.init that fence.mbarrier_init has followed, own or received
   VectorClock inits_unfenced;  // those that only a relaxed arrival at the cluster barrier has followed
   // What would be known if scopes did not matter, and if elect, shfl and vote ordered memory.
   VectorClock any_scope, meets;
-  VectorClock narrow;  // the part of any_scope of which it was reported that the scope is too small
-  // What those whom this thread follows had parked: they know it, but did not acquire it, and this thread
-  // cannot do that for them.
+  VectorClock narrow;  // the part of any_scope for which a too small scope was reported
+  // What threads that this thread follows had parked: they know it, but did not acquire it, and this thread
+  // cannot acquire it for them.
   VectorClock unacquired;
-  // What must have happened for this thread to be here, over edges of any strength. It says nothing of memory
-  // except for tcgen05.ld and .st that were waited for.
+  // What must have happened before this thread could come to this point, over edges of any strength. It
+  // orders no memory, except tcgen05.ld and .st that were waited for.
   VectorClock cause;
-  // The parts of in_any_order() that proxy fences have followed: where the order is too weak, a fence that is
-  // not here is missing whichever way the order is made.
+  // The parts of in_any_order() that proxy fences have followed: if the order is too weak, a fence that is
+  // not among these is missing even if the order is made stronger.
   ProxyFences fenced_in_any_order;
-  // Private to the thread. `parked` was learned by relaxed operations and waits for an acquire fence.
-  // `offered` is what a release fence of `offered_scope` has made ready for relaxed operations to carry.
+  // Both are private to the thread. `parked` was learned by relaxed operations, and an acquire fence will
+  // make it known. `offered` is what a release fence of `offered_scope` has made ready for relaxed operations
+  // to carry.
   std::shared_ptr<const Knowledge> parked, offered;
   Scope offered_scope = Scope::kCta;
 
@@ -68,10 +69,11 @@ struct Knowledge {
   VectorClock in_any_order() const;
   // Adds everything that a thread comes to know when it synchronises with the one that released.
   void acquire(const Knowledge& released);
-  // Adds only what travels with relaxed operations: the order of tcgen05 fences, inits, causes and the fences
-  // that followed those.
+  // Adds only what travels with relaxed operations: the order of tcgen05 fences, inits, causes, and the proxy
+  // fences that followed these.
   void acquire_relaxed(const Knowledge& released);
-  // Acquires through an edge whose scope leaves one of the parties out; `reported` if that is a finding.
+  // Acquires through an edge whose scope does not include one of the two parties; `reported` if that is a
+  // finding.
   void acquire_narrow(const Knowledge& released, bool reported);
   void park(const Knowledge& released);
   // True when `question` has a clock that would be known if relaxed waits and loads acquired.
@@ -83,7 +85,7 @@ struct Knowledge {
   // Acquires what `lanes` of a warp, which know `from`, release at `now`: all that they know and all that
   // they did.
   void acquire_from(const Knowledge& from, Component warp, uint32_t lanes, Time now);
-  // Returns that alone.
+  // Returns only what these lanes release.
   Knowledge released(Component warp, uint32_t lanes, Time now) const;
   // True when both hold the same objects in every part.
   bool same(const Knowledge& other) const;
@@ -94,13 +96,14 @@ struct Knowledge {
 
 using KnowledgePtr = std::shared_ptr<const Knowledge>;
 
-// What arrivals have released together. Most who arrive know the same as the one before them, and most who
-// leave a barrier learn the same as the one before them: both are worked out once.
+// What arrivals have released together. Most threads that arrive know the same as the thread that arrived
+// before them, and most threads that leave a barrier learn the same as the thread before them. Both are
+// computed once.
 class Gathered : public Knowledge {
  public:
   void add(const KnowledgePtr& from, Component warp, uint32_t lanes, Time now);
-  // Returns what one who knows `before` knows after acquiring this, when all have arrived. Those who then
-  // know the same share it.
+  // Returns what a thread that knows `before` knows after acquiring this, when all have arrived. Threads that
+  // then know the same share one object.
   KnowledgePtr teach(const KnowledgePtr& before);
 
  private:

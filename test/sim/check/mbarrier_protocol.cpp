@@ -1,9 +1,9 @@
 // mbarrier_protocol.cpp -- the history of every mbarrier and the rules over it.
 //
 // These rules are certain for every schedule. Bytes of a copy count in the phase that is open when they land,
-// and a copy may land at once or late: when it lands in another phase than it was issued in, no expected
-// count is right in both cases. Phase n + 1 must not begin to fill before somebody saw phase n complete:
-// otherwise the wait for n may find n + 1 complete as well, whose parity is that of n - 1.
+// and a copy may land at once or late. If it can land in another phase than the one it was issued in, no
+// expected count is right in both cases. Phase n + 1 must not begin to fill before somebody saw phase n
+// complete: otherwise the wait for n may find n + 1 complete as well, whose parity is that of n - 1.
 #include "sim/check/mbarrier_protocol.h"
 
 #include <algorithm>
@@ -215,7 +215,8 @@ void MbarrierProtocol::arrive(MbarrierRecord& barrier, const SyncEvent& event, c
 }
 
 // An arrival of `thread`, or a commit that it issues, for the open phase has to follow a wait that saw the
-// phase before it complete. One that merely came later in this run may come first in another.
+// phase before it complete. An arrival that merely came later than such a wait in this run may come before it
+// in another run.
 void MbarrierProtocol::check_observed(MbarrierRecord& barrier, const Thread& thread, const Site& by) {
   const PhaseRecord* last = barrier.before_open();
   if (last == nullptr || barrier.early_arrival_reported) return;
@@ -359,7 +360,7 @@ void MbarrierProtocol::check_lost_bytes(const MbarrierRecord& barrier, const Pha
          by, &phase);
 }
 
-// The barrier goes out of use, so nobody will see what it still carries.
+// The barrier goes out of use, so nobody will wait for its open phase.
 void MbarrierProtocol::end(const MbarrierRecord& barrier, const Site& by) {
   if (const PhaseRecord* last = barrier.before_open()) check_lost_bytes(barrier, *last, by, "before its end");
   for (const PhaseRecord& phase : barrier.phases) {
@@ -383,7 +384,8 @@ void MbarrierProtocol::end(const MbarrierRecord& barrier, const Site& by) {
            by, &barrier.open());
 }
 
-// The bytes of one barrier do not add up for one reason. If it made a phase complete early, that was said.
+// If the bytes of a barrier do not add up, there is one cause. If that cause made a phase complete early, a
+// finding has said so already.
 bool MbarrierProtocol::explain(const char* fault) {
   bool explained = false;
   for (auto& [unused, barrier] : barriers_) {

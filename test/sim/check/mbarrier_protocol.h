@@ -1,6 +1,7 @@
 // mbarrier_protocol.h -- every mbarrier as its events tell it: who arrived in which phase, how many bytes
-// were expected by whom and delivered by which copy, who saw which phase complete. The machine faults on what
-// the state machine of one barrier forbids; here are the rules that need its history.
+// were expected by whom and delivered by which copy, who saw which phase complete. The machine faults where
+// the state machine of a barrier forbids something; this file has the rules that need the history of the
+// barrier.
 #pragma once
 
 #include <array>
@@ -92,8 +93,8 @@ class MbarrierProtocol {
   // Checks a thread's use of bytes that a copy on `barrier`, issued while `phase` was open, has written or
   // will write.
   void consume(const MbarrierRef& barrier, uint64_t phase, const Site& by, const Region& region);
-  // Returns true when `fault` is that a CTA left a barrier whose bytes do not add up. A finding says why, a
-  // new one or an earlier one.
+  // Returns true when `fault` says that a CTA left a barrier whose bytes do not add up. Then a new or an
+  // earlier finding says why.
   bool explain(const char* fault);
 
   const MbarrierRecord* find(const MbarrierRef& ref) const;

@@ -8,9 +8,9 @@
 
 namespace sim {
 
-// Returns the same key for two instructions of one kernel at one place. They have one chain of source lines,
-// the same opcode and the same qualifiers; registers and guards may differ. Without line information every
-// instruction is a place of its own. The arguments are those of ptx::Statement.
+// Returns the same key for two instructions of one kernel at one place: they have the same chain of source
+// lines, the same opcode and the same qualifiers; registers and guards may differ. Without line information
+// every instruction is a place of its own. The arguments are those of ptx::Statement.
 std::string place_key(const std::string& source, uint32_t ptx_line, const std::string& text);
 
 // True for two instructions of one kernel at one place.

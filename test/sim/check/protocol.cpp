@@ -1,5 +1,5 @@
-// protocol.cpp -- passes the events on. What an operation reads is looked at before what it writes, and
-// operands before the state they change.
+// protocol.cpp -- passes the events on. Checks of what an operation reads come before checks of what it
+// writes, and checks of operands before the changes of state that they cause.
 #include "sim/check/protocol.h"
 
 #include <cstring>

@@ -1,6 +1,6 @@
 // protocol.h -- the protocol checker: an observer that mirrors barriers, copies and tensor memory from the
 // machine's events and reports what breaks a rule of their use. Where the rule allows it, findings hold for
-// every schedule. What the machine itself refuses is not repeated, but a deadlock is explained.
+// every schedule. Faults of the machine are not reported a second time, but a deadlock is explained.
 //
 //   events ──┬─► MbarrierProtocol   phases, arrivals, bytes       ─┐
 //            ├─► SharedImage        who wrote which bytes, read?   │
@@ -35,7 +35,7 @@ class ProtocolChecker : public Observer {
   void sync(const SyncEvent& event) override;
   void outlived(FaultKind kind, const std::string& text) override;
   void spins(const Spin& spin) override { of_grid_->deadlock.spins(spin); }
-  // True when findings say more of the latest fault than the machine does.
+  // True when findings say more about the latest fault than the machine does.
   bool explained() const { return explained_; }
 
  private:

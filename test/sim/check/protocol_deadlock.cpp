@@ -45,7 +45,7 @@ void DeadlockExplainer::Meeting::arrive(uint64_t in, const WarpId& who, uint32_t
   here[who] |= lanes;
 }
 
-// The first to leave ends the generation for all.
+// The first thread that leaves ends the generation for all threads.
 void DeadlockExplainer::Meeting::leave(uint64_t from) {
   if (from < generation) return;
   generation = from + 1;
@@ -146,7 +146,7 @@ void DeadlockExplainer::explain_mbarrier(const Waiting& waiting, Reason& out) co
   out.lines.push_back(phase_line(*barrier, open));
   for (std::string& line : contribution_lines(open)) out.lines.push_back(std::move(line));
 
-  // Finds who brought it in the last phase but not in this one.
+  // Finds which warps contributed to the last phase but not to this one.
   const auto missing = [&](const char* what, const auto& amount) {
     const PhaseRecord* last = barrier->before_open();
     if (last == nullptr) return;
@@ -285,7 +285,8 @@ void DeadlockExplainer::explain_columns(const Waiting& waiting, Reason& out) con
   out.missing = "tcgen05.dealloc of columns that the CTA holds";
 }
 
-// While nothing changes, everybody sleeps or runs in a circle: what a circle reads, nobody will write.
+// If nothing changes, every warp sleeps or runs in a circle, so nobody will write what a warp in a circle
+// reads.
 DeadlockExplainer::Reason DeadlockExplainer::reason(const Spin& spin) {
   Reason out;
   out.who = {spin.thread.cta, spin.thread.warp};
@@ -388,9 +389,10 @@ void DeadlockExplainer::explain() {
     return;
   }
   const std::vector<WarpId> ring = cycle(reasons);
-  // The headline is a wait at an mbarrier whose bytes do not add up, else one in a cycle, else one for warps
-  // that wait for nothing themselves, else one that nobody is known to end, else any. Of those, a wait at an
-  // mbarrier comes first: a barrier of threads only waits for who is held elsewhere.
+  // The headline is a wait at an mbarrier whose bytes do not add up; else a wait in a cycle; else a wait for
+  // warps that wait for nothing themselves; else a wait that nobody is known to end; else any wait. Among
+  // several of one kind a wait at an mbarrier is preferred, because a barrier of threads only waits for
+  // threads that are held elsewhere.
   const auto waits = [&](const WarpId& who) {
     return std::any_of(reasons.begin(), reasons.end(), [&](const Reason& r) { return r.who == who; });
   };
@@ -404,7 +406,7 @@ void DeadlockExplainer::explain() {
   const Reason& first = *std::min_element(
       reasons.begin(), reasons.end(), [&](const Reason& a, const Reason& b) { return blame(a) < blame(b); });
   Finding out = finding("deadlock", first.subject + " " + first.what, first.site);
-  out.every_schedule = false;  // another order may get round it, and show something else
+  out.every_schedule = false;  // another schedule may avoid this deadlock and show something else
   out.has_mbarrier = first.has_mbarrier;
   out.mbarrier = first.mbarrier;
   out.has_region = first.region.has_value();

@@ -16,7 +16,8 @@ static bool is_copy(AsyncIssue::Kind kind) {
   return kind == Kind::kBulkLoad || kind == Kind::kBulkShared || kind == Kind::kTensorLoad;
 }
 
-// What a box holds beyond the tensor's edge need not be read, as in the last k-tile of a ragged matrix.
+// The part of a box that lies beyond the tensor's edge need not be read, as in the last k-tile of a ragged
+// matrix.
 static void forgive_fill(SharedImage::Copy& copy) {
   if (!copy.has_map) return;
   std::vector<BoxPiece> pieces;
@@ -85,7 +86,8 @@ void SharedImage::read(const Region& region, const Site& by) {
   });
 }
 
-// Bytes that are stored to belong to no copy any more. Whether they were read before is not followed.
+// Bytes that are overwritten by a store no longer belong to a copy. Whether they were read before that is not
+// checked.
 void SharedImage::changed(const Region& region) {
   overlapping(region, [](Copy& copy, uint64_t first, uint64_t end) {
     copy.intact = false;
@@ -176,7 +178,7 @@ void SharedImage::cta_exit(uint64_t cta) {
   latest_ = {};
 }
 
-// After a fault, what would have been read is not known.
+// After a fault it is not known which bytes would have been read.
 void SharedImage::finish(const char* fault) {
   if (fault != nullptr) return;
   const auto say = [&](const char* id, uint64_t count, const Tally& tally, const char* what, const Site& by,

@@ -26,8 +26,8 @@ static Proxy proxy_of(Kind kind, Memory memory) {
   return kind == Kind::kCpAsync || kind == Kind::kStAsync ? Proxy::kGeneric : Proxy::kAsync;
 }
 
-// True for an earlier read of some of the bytes that says no more than the later one: whoever follows the
-// later follows the earlier, too.
+// True for an earlier read of some of the bytes that need not be kept beside the later read: every access
+// that follows the later read follows the earlier one, too.
 static bool dominated(const Touch& earlier, const Touch& later, const Knowledge& knowledge,
                       const HostOrder& host) {
   if (earlier.work != later.work && !host.before(earlier.work, later.work, false)) return false;
@@ -58,7 +58,7 @@ void RaceChecker::host(const HostWork& work) {
   report_hits();
 }
 
-// Other grids may come now, which may depend on what this one has done so far.
+// Other grids may run now, and their order may depend on what this grid has done so far.
 void RaceChecker::leave_grid() { state_.host.ran(state_.grid->work, state_.grid->conduct); }
 
 void RaceChecker::start(const GridStart& grid) {
@@ -120,7 +120,7 @@ void RaceChecker::accesses(const std::vector<Access>& all) {
     }
     if (!later.strong && end == i + 1 && later.write == (a.digest != 0))
       while (end < n && follows(end, 0) && all[end].digest == a.digest) ++end;
-    // Stores to neighbouring addresses never meet in a byte, so what they stored is not compared.
+    // Stores of lanes to neighbouring addresses have no byte in common, so their values are not compared.
     later.digest = later.stride == Touch::kTogether ? a.digest : 0;
     for (size_t j = i; j < end; ++j) later.lanes |= 1u << all[j].thread.lane;
     // The bytes of accesses to neighbouring addresses, or all of the same bytes.
@@ -207,7 +207,8 @@ void RaceChecker::touch_line(Line& line, const Touch& later, const Region& regio
   line.overtaken.for_each(later.mask, [&](const Touch& earlier) {
     const bool both_wide = earlier.scope >= Scope::kGpu && later.scope >= Scope::kGpu;
     if (later.strong && both_wide && earlier.mask == later.mask) return;
-    // Whoever has read the store follows it without a fence, too (PTX ISA, Causality order).
+    // A thread that has read the stored value follows the store even without a fence (PTX ISA, Causality
+    // order).
     if (!knowledge.cause.knows(earlier.warp, earlier.lanes, earlier.time)) compare(earlier);
   });
   if (later.write) {
@@ -233,7 +234,7 @@ void RaceChecker::touch_line(Line& line, const Touch& later, const Region& regio
 
 void RaceChecker::hit(const Touch& earlier, const Touch& later, const Verdict& verdict, const Region& region,
                       const Knowledge& knowledge, uint64_t from, uint64_t to, LineMask mask) {
-  // A kernel that breaks a rule with thousands of operations at once does it at a few places.
+  // A kernel that breaks a rule with thousands of operations does so at only a few places of the program.
   if (reported_.contains({&rule(verdict.rule), earlier.inst, later.inst})) return;
   std::vector<size_t>& alike =
       alike_[{verdict.rule, earlier.inst, earlier.operation, region.memory, region.cta}];

@@ -1,8 +1,8 @@
 // race.h -- the happens-before race checker. Every access, and every byte that an asynchronous operation may
 // touch between issue and completion, is compared with the earlier touches (of either kind) of the same
-// bytes; what is not ordered by synchronisation, through the right proxies and at the right scope, is a
-// finding. A finding follows from the order of synchronisation alone, so one run speaks for every schedule
-// that takes the same paths.
+// bytes; two touches that are not ordered by synchronisation, through the right proxies and at the right
+// scope, are a finding. A finding follows only from the order of synchronisation, so one run is enough for
+// all schedules in which threads take the same paths.
 #pragma once
 
 #include <map>
@@ -88,7 +88,7 @@ class RaceChecker : public Observer, public Clocks {
   RaceState state_;
   Waited waited_;
   std::vector<Hit> hits_;  // of the event, to be reported at its end
-  // Those of them that may be one: of one rule, one earlier party and one memory.
+  // Hits that may be one finding: those with the same rule, the same earlier party and the same memory.
   std::map<std::tuple<const char*, const Inst*, const AsyncOperation*, Memory, uint64_t>, std::vector<size_t>>
       alike_;
   std::set<std::tuple<const Rule*, const Inst*, const Inst*>> reported_;

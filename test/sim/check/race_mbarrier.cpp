@@ -26,7 +26,7 @@ void RaceChecker::mbarrier(const SyncEvent& e) {
     const bool arrives = e.kind == SyncKind::kMbarrierArrive || e.kind == SyncKind::kMbarrierArriveDrop;
     const uint32_t lanes = arrives ? lanes_of(e) : 1u << e.thread.lane;
     state_.for_groups(state_.warp(e.thread), lanes, [&](const KnowledgePtr& knowledge, uint32_t group) {
-      // The one that initialised the barrier knows more than the others.
+      // The thread that initialised the barrier knows more about it than the other threads.
       const Thread& by = b->init_thread;
       const bool own = by.cta == e.thread.cta && by.warp == e.thread.warp;
       const uint32_t others = own ? group & ~(1u << by.lane) : group;
@@ -121,8 +121,8 @@ void RaceChecker::check_init(BarrierState& b, const MbarrierRef& ref, const Site
 void RaceChecker::mbarrier_arrive(const SyncEvent& e, BarrierState& b) {
   Arrivals& phase = b.open[e.phase];
   if (const AsyncOperation* op = state_.operation(e.async_id)) {
-    // A commit: what the thread's tensor queue held is complete, and with it what that had to follow, the
-    // copies whose bytes it read. Any scope will do.
+    // A commit: all operations of the thread's tensor queue are complete, and so are the operations that
+    // these had to follow, which are the copies whose bytes they read. The scope does not matter.
     Knowledge done;
     if (op->done != 0) {
       done.happens_before.raise(op->done, op->lanes, op->issued);
@@ -167,8 +167,9 @@ void RaceChecker::mbarrier_complete_tx(const SyncEvent& e, BarrierState& b) {
   }
   Arrivals& phase = b.open[e.phase];
   phase.here.cause.join(op->cause);
-  // A thread of another CTA stored these bytes, and only a wait of cluster scope sees that. By the letter the
-  // same holds for the bytes of a multicast, but known kernels wait for those at CTA scope.
+  // A thread of another CTA stored these bytes, and only a wait of cluster scope sees them. By the letter of
+  // the ISA a wait for the bytes of a multicast needs cluster scope, too, but known kernels wait for those at
+  // CTA scope.
   if (op->is(AsyncIssue::Kind::kStAsync) && op->thread.cta != e.mbarrier.cta) {
     phase.has_remote = true;
     phase.remote_site = {op->thread, op->mask, op->id, op->inst};
@@ -194,7 +195,8 @@ void RaceChecker::mbarrier_wait(const SyncEvent& e, BarrierState& b) {
   const bool wide = e.scope >= Scope::kCluster;
   const bool relaxed = e.order == Order::kRelaxed;
   b.complete.here.happens_before.raise(b.id, phases);
-  // Lanes that knew the same and see the same go on sharing what they know, though they report one by one.
+  // Lanes that knew the same and see the same still share one object for what they know, although they report
+  // one by one.
   const std::tuple seen(b.id, phases, relaxed, wide);
   const KnowledgePtr before = w.knows[e.thread.lane];
   if (before == waited_.before && seen == waited_.seen && lanes_of(e) == 1u << e.thread.lane) {

@@ -18,7 +18,8 @@ static bool knows_lanes(const VectorClock& clock, const Touch& earlier, const To
   if (clock.knows(earlier.warp, earlier.lanes, earlier.time)) return true;
   const bool same_warp = earlier.warp == later.warp && program_order;
   if (earlier.same_stores()) {
-    // Whoever knows of one of the stores finds these bytes; that there are several was reported with them.
+    // A thread that knows of one of these stores finds these bytes; that several lanes stored them was
+    // reported at the stores.
     if (same_warp && (later.lanes & ~earlier.lanes) == 0) return true;
     for (uint32_t rest = earlier.lanes; rest != 0; rest &= rest - 1)
       if (clock.knows(earlier.warp, rest & -rest, earlier.time)) return true;
@@ -93,8 +94,8 @@ static std::vector<Component> warps_of(const RaceState& state, const Touch& earl
 static Verdict judge_tensor(const RaceState& state, const Touch& earlier, const Touch& later,
                             const Knowledge& knowledge, const Region& region) {
   if (earlier.operation == nullptr || later.operation == nullptr) {
-    // Allocation and its end are synchronous, so any form of order will do. An allocation of a pair is one
-    // act of both CTAs.
+    // Allocation and deallocation are synchronous, so any form of order is enough. An allocation of a pair is
+    // one act of both CTAs.
     if (earlier.operation == nullptr && (earlier.warp == later.warp || cta_of(later.warp) != region.cta))
       return {};
     const bool allocation = earlier.operation == nullptr;
@@ -125,7 +126,8 @@ static Verdict judge_tensor(const RaceState& state, const Touch& earlier, const 
   const Lack fence = through(knowledge.tensor_edge) ? Lack::kAfterFence : Lack::kBeforeFence;
   if (through(knowledge.happens_before)) return {"tensor-fence", fence};
   if (through(knowledge.any_scope)) return {};  // the scope was reported where the wait was
-  // It was over before a relaxed signal that led here, so it is in order, but not by the letter of the ISA.
+  // The operation was complete before a relaxed signal that led to this access. So the two are in order, but
+  // not by the letter of the ISA.
   if (known(knowledge.cause, earlier, later, region, false))
     return {"tensor-fence", fence == Lack::kAfterFence ? fence : Lack::kRelease};
   const bool edge = through(knowledge.tensor_edge);
@@ -173,7 +175,7 @@ static bool written_and_non_coherent(const Touch& earlier, const Touch& later) {
   return (later.non_coherent && earlier.write) || (earlier.non_coherent && later.write);
 }
 
-// What two touches in order need besides, by the proxies that they go through.
+// What two touches need in addition to an order, by the proxies that they go through.
 static Verdict judge_proxies(const ProxyFences& fences, const Touch& earlier, const Touch& later,
                              const Region& region) {
   if (written_and_non_coherent(earlier, later)) return {"non-coherent-read", Lack::kReadOnly};
@@ -232,13 +234,13 @@ Verdicts judge(const RaceState& state, const Touch& earlier, const Touch& later,
   if (earlier.work != later.work) {
     const bool waited = knowledge.happens_before.of(component(Part::kGrids, 0)) != 0;
     if (state.host.before(earlier.work, later.work, waited)) {
-      // Behind griddepcontrol.wait the order is there, but the write was made while this grid ran.
+      // After griddepcontrol.wait the two are ordered, but the write was made while this grid ran.
       if (later.non_coherent && earlier.write && !state.host.before(earlier.work, later.work, false))
         return {{{"non-coherent-read", Lack::kStartsTooSoon}}};
       return {};
     }
     if (morally_strong(state, earlier, later)) return {};
-    // Of grids that run together, the one that was launched first may come later.
+    // If two grids run together, the one that was launched first may do its part later.
     const auto [first, second] = std::minmax(earlier.work, later.work);
     return {{{"race-grids", state.host.before(first, second, true) ? Lack::kGridWait : Lack::kHost}}};
   }

@@ -1,6 +1,6 @@
-// race_order.h -- the ordering rules: may a touch happen while an earlier one still can, and does it see what
-// that one did? The answer depends only on the knowledge of the later party, and names the rules that are
-// broken and what is missing.
+// race_order.h -- the ordering rules: may a touch happen while an earlier touch can still happen, and does it
+// see what the earlier touch did? The answer depends only on the knowledge of the later party, and names the
+// rules that are broken and what is missing.
 #pragma once
 
 #include <array>
@@ -41,8 +41,9 @@ struct Verdict {
   bool at_exit = false;  // the later party is a CTA that leaves
 };
 
-// One is about the order of two touches, the other about what their proxies need beside an order. Where there
-// is no order at all, the second is not asked; where there is one that is weaker than the ISA wants, it is.
+// The first verdict is about the order of two touches, the second about what their proxies need in addition.
+// If the two are not ordered at all, there is no second verdict; if their order is weaker than the ISA
+// demands, there is one.
 using Verdicts = std::array<Verdict, 2>;
 
 // Judges `later`, whose party has `knowledge`, against `earlier`. Both touch bytes of `region`, and one of
@@ -50,15 +51,16 @@ using Verdicts = std::array<Verdict, 2>;
 Verdicts judge(const RaceState& state, const Touch& earlier, const Touch& later, const Knowledge& knowledge,
                const Region& region);
 
-// True for strong stores of the same bytes that nothing orders, unless the later one reads the earlier, as an
-// atomic does: that is no race, but whoever follows `later` need not follow `earlier`.
+// True for two strong stores of the same bytes that nothing orders, unless the later one reads the value of
+// the earlier one, as an atomic does. Such stores are no race, but an access that follows `later` need not
+// follow `earlier`.
 bool overtakes(const RaceState& state, const Touch& earlier, const Touch& later, const Knowledge& knowledge,
                const Region& region);
 
 // True for stores of the same bytes to the same place by lanes of one warp.
 bool stores_the_same(const Touch& earlier, const Touch& later);
 
-// True when the scopes of both parties include the other.
+// True when the scope of each party includes the other party.
 bool scopes_meet(const RaceState& state, uint64_t cta_a, Scope a, uint64_t cta_b, Scope b);
 
 }  // namespace sim

@@ -11,7 +11,7 @@ namespace sim {
 
 using Kind = AsyncIssue::Kind;
 
-constexpr size_t kMost = 500;  // findings of a run; beyond that the first ones tell enough
+constexpr size_t kMost = 500;  // findings of a run; the first ones are enough
 
 static std::string between(uint64_t from, uint64_t to) { return "[" + hex(from) + "," + hex(to) + ")"; }
 

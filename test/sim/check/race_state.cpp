@@ -52,9 +52,10 @@ AsyncOperation* RaceState::operation(uint64_t id) {
   return at == grid->by_id.end() ? nullptr : at->second;
 }
 
-// Returns the moment of `predecessor` at which it is known to be when the work after it has come to `moment`.
-// A programmatic launch starts when its predecessor lets it, and its griddepcontrol.wait waits for that one
-// alone: what was before it is over only if it waited itself. Any other work waits for all of its stream.
+// Returns the moment that `predecessor` is known to have reached when the work after it has reached `moment`.
+// A programmatic launch starts when its predecessor lets it, and its griddepcontrol.wait waits only for that
+// predecessor: earlier work is complete only if the predecessor itself waited for it. Any other work waits
+// for everything that its stream held before.
 HostOrder::Moment HostOrder::moment_of_predecessor(const Work& predecessor, bool programmatic,
                                                    Moment moment) {
   if (!programmatic || moment == kPassed || !predecessor.programmatic) return kPassed;
@@ -63,8 +64,8 @@ HostOrder::Moment HostOrder::moment_of_predecessor(const Work& predecessor, bool
   return waited ? kWaited : kStart;
 }
 
-// Returns earlier work that need not be over at the moment, which is what none of its predecessors is ordered
-// after either.
+// Returns earlier work that need not be complete at that moment: work that no predecessor is ordered after,
+// either.
 std::vector<uint64_t> HostOrder::combine(uint64_t id, const Work& work, Moment moment) const {
   std::vector<uint64_t> beside;
   for (const auto& [earlier, unused] : works_)
@@ -107,8 +108,8 @@ void HostOrder::add(const HostWork& work) {
   w.programmatic = work.programmatic;
   w.what = work.what;
   w.device = work.device;
-  // What a dependent launch waits for is the grid before it alone, not those that the stream has not come
-  // past either.
+  // A dependent launch waits only for the grid before it, not for earlier grids that the stream has not
+  // waited for, either.
   w.stream = w.after = work.after;
   if (work.programmatic)
     std::erase_if(w.after, [&](uint64_t a) {

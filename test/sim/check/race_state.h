@@ -116,13 +116,14 @@ struct CommitRecord {
 struct GridConduct {
   bool waits =
       false;  // some thread executed griddepcontrol.wait, so that the grid ends after what it waited for
-  // Every CTA had waited when it first executed griddepcontrol.launch_dependents, or has left without it.
+  // Every CTA had executed its wait when it first executed griddepcontrol.launch_dependents, or has left
+  // without executing that.
   bool waits_before_launch = true;
 };
 
-// Knows which work of the host is ordered before which. Grids may run together: what a grid starts after
-// depends on the conduct of those before it until then, and what its griddepcontrol.wait waits for on their
-// conduct until that returns.
+// Knows which work of the host is ordered before which. Grids may run together. Which work a grid starts
+// after depends on what the grids before it had done by then, and which work its griddepcontrol.wait waits
+// for depends on what they have done when that wait returns.
 class HostOrder {
  public:
   void add(const HostWork& work);
@@ -130,7 +131,7 @@ class HostOrder {
   void waited(uint64_t work) { settle(work, kWaited); }  // griddepcontrol.wait has returned
   // Says how a grid has behaved so far.
   void ran(uint64_t work, const GridConduct& conduct);
-  // True when `work` may have started before a grid that it follows had waited for those before that one.
+  // True when `work` may have started before a grid that it follows had waited for the grids before itself.
   bool follows_early_launch(uint64_t work) const;
   // True when `earlier` is complete before `later` begins or, with `waited`, before griddepcontrol.wait
   // returns in it.
@@ -141,12 +142,12 @@ class HostOrder {
   bool same_device(uint64_t a, uint64_t b) const;
 
  private:
-  // The moments of a piece of work: it starts, its griddepcontrol.wait returns, and its stream has come past
-  // it, which waits for everything before.
+  // The moments of a piece of work: it starts; its griddepcontrol.wait returns; its stream has come past it,
+  // which means that everything before it is complete.
   enum Moment { kStart, kWaited, kPassed, kMoments };
   struct Work {
-    // Earlier work that need not be over by then, sorted, once nothing that comes can change it. Work that is
-    // not programmatic has one moment only, kPassed.
+    // Earlier work that need not be complete at the moment, sorted; it is kept once no later event can change
+    // it. Work that is not programmatic has one moment only, kPassed.
     std::array<std::optional<std::vector<uint64_t>>, kMoments> beside;
     std::vector<uint64_t> after, stream;  // what it waits for; that, and what its stream has not come past
     bool programmatic = false;
@@ -161,7 +162,8 @@ class HostOrder {
   std::vector<uint64_t> combine(uint64_t id, const Work& work, Moment moment) const;
   bool find_before(uint64_t earlier, uint64_t later, bool waited) const;
   std::map<uint64_t, Work> works_;
-  // Answers of before() since the works last changed: hardly any two accesses in turn ask anything new.
+  // Answers of before() since the list of works last changed: most accesses ask the same question as the
+  // access before them.
   struct Answer {
     uint64_t earlier = 0, later = 0;
     bool waited = false, known = false, before = false;
@@ -208,7 +210,7 @@ struct RaceState {
     return cta == by || knowledge.cause.mentions(component(Part::kThreads, cta << 8),
                                                  component(Part::kThreads, (cta << 8) + 255, 255));
   }
-  // Visits the knowledge of `lanes`, that of those that know the same once.
+  // Visits the knowledge of `lanes`; lanes that know the same share one object, which is visited once.
   template <class Visit>
   static void for_groups(const WarpState& w, uint32_t lanes, Visit&& visit) {
     while (lanes != 0) {

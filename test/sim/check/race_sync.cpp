@@ -1,5 +1,5 @@
-// race_sync.cpp -- what every synchronising instruction does to the knowledge of the threads concerned. Those
-// on mbarriers are in race_mbarrier.cpp.
+// race_sync.cpp -- what every synchronising instruction does to the knowledge of the threads concerned.
+// Instructions on mbarriers are in race_mbarrier.cpp.
 #include <algorithm>
 
 #include "sim/check/race.h"
@@ -143,8 +143,9 @@ void RaceChecker::thread_fence(const SyncEvent& e, Knowledge& knowledge, uint32_
   if (e.order == Order::kSeqCst) state_.grid->sequential.acquire(*knowledge.offered);
 }
 
-// A fence that works both ways takes effect at once. One that works one way only makes ready what came before
-// (release), or lets in what was made ready (acquire). A fence of tensor maps concerns the map that it names.
+// A fence that works in both directions takes effect at once. A fence that works in one direction either
+// makes ready what came before it (release), or takes over what was made ready (acquire). A fence of tensor
+// maps concerns the map that it names.
 void RaceChecker::proxy_fence(const SyncEvent& e, ProxyFences& fences, VectorClock before, uint32_t lanes) {
   before.raise(threads_of(e.thread), lanes, state_.now);
   if (e.fence == Fence::kProxyTensormap) {
@@ -221,9 +222,9 @@ void RaceChecker::groups(const SyncEvent& e) {
 
 // ---- wgmma ----
 
-// The operations of the groups that are over are over for every warp of the warpgroup: the parts of the four
-// are one operation. What it read may be overwritten through either proxy, since completion is followed by an
-// implicit proxy fence (PTX ISA 9.7.15.4).
+// When a group has completed, its operations are complete for every warp of the warpgroup, because the parts
+// of the four warps are one operation. Bytes that the operation read may then be overwritten through either
+// proxy, since completion is followed by an implicit proxy fence (PTX ISA 9.7.15.4).
 void RaceChecker::wgmma_groups(const SyncEvent& e) {
   constexpr uint32_t kWarpgroup = 4;
   WarpState& w = state_.warp(e.thread);
@@ -268,12 +269,12 @@ void RaceChecker::tensor_memory(const SyncEvent& e) {
       f.earlier = {load->thread, load->mask, load->id, load->inst};
     }
     f.missing = "tcgen05.wait::ld between the load and the use";
-    // One load has many registers, each with its first use: the first of them speaks for all.
+    // One load has many registers, each with a first use. Only the first of these uses is reported.
     report(std::move(f), load == nullptr ? nullptr : load->inst, nullptr);
     return;
   }
-  // Allocation and its end take hold of whole columns. A pair does it in one act, when a warp of each CTA has
-  // come: what either knows, the act follows.
+  // Allocation and deallocation concern whole columns. A pair does each of them in one act, when a warp of
+  // each CTA has come, and the act follows everything that either warp knows.
   const Thread owner = e.partner && e.partner->cta == e.cta ? *e.partner : e.thread;
   Knowledge knowledge = *w.knows[e.thread.lane];
   if (e.partner) {

@@ -90,7 +90,7 @@ class Writes {
       rest = rest.without(touch.mask);
     }
   }
-  // Visits them and takes these bytes away from them; those that have none left are gone.
+  // Visits each such write and takes these bytes away from it; a write that has none left is removed.
   template <class Visit>
   void cut(const LineMask& mask, Visit&& visit) {
     for (LineMask rest = all_ & mask; rest.any();) {
@@ -112,8 +112,8 @@ class Writes {
   std::vector<Touch> touches_;
 };
 
-// Reads of one line, which may have bytes in common. Their masks stand apart, too, and all bytes that any of
-// them has are known: most comparisons end there, and a line that was read byte by byte has a hundred
+// Reads of one line, which may have bytes in common. Their masks are also kept in a separate list, and so is
+// the union of all masks: most comparisons end there, and a line that was read byte by byte has a hundred
 // touches.
 class Reads {
  public:
@@ -134,7 +134,8 @@ class Reads {
     }
     all_ = all_.without(mask);
   }
-  // Takes out those within these bytes of which this is true, before one is added that has all of them.
+  // Removes the reads within these bytes for which the condition is true, before a read is added that has all
+  // of these bytes.
   template <class Condition>
   void replace_within(const LineMask& mask, Condition&& condition) {
     for (size_t i = next(0, mask); i < size();)
@@ -150,8 +151,9 @@ class Reads {
   std::vector<Touch> touches_;
 };
 
-// Strong stores of one line that nothing orders before the strong ones that came later: who follows the
-// latest write of the bytes need not follow them. They are few; of many the latest are kept.
+// Strong stores of one line that nothing orders before later strong stores of the same bytes: an access that
+// follows the latest write of the bytes need not follow these. There are usually few of them; if there are
+// many, only the latest are kept.
 class Overtaken {
  public:
   bool empty() const { return touches_ == nullptr; }
@@ -183,7 +185,8 @@ struct Line {
 };
 
 // Bytes of global memory read by asynchronous operations, or touched by the host: `count` runs of `bytes`,
-// `stride` apart. They are kept aside, since a matrix is read by every tile and hardly ever written.
+// `stride` apart. They are kept in a separate list, since a matrix is read by every tile and hardly ever
+// written.
 struct Runs {
   uint64_t address = 0, bytes = 0, stride = 0, count = 1;
   Touch touch;  // mask unused

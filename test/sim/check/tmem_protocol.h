@@ -32,7 +32,7 @@ class TmemProtocol {
   };
   struct Column {
     bool used = false;  // as scale factors, since it was written
-    Operands user;      // the MMA that did so last
+    Operands user;      // the MMA that used it last
     Site user_site, writer;
     bool read_out = false;  // by tcgen05.ld, since an MMA or tcgen05.st wrote it
     Site reader;

@@ -51,7 +51,7 @@ void blame_alignment(RunResult& run, const RunResult& aligned) {
   for (sim::Report& report : run.findings) {
     const bool shown = shows(aligned.findings, report.key());
     if (!may_follow(report) || shown) {
-      if (shown) report.declared_align = 0;  // it has another reason
+      if (shown) report.declared_align = 0;  // the error has another cause
       all.push_back(std::move(report));
       continue;
     }

@@ -39,7 +39,8 @@ struct Usage : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What all runs share, and how many there are: `mode` may name several, `seed` is the first.
+// The options that all runs share, and how many runs there are: `mode` may name several modes, and `seed` is
+// the first seed.
 struct Options : RunOptions {
   Options() { machine = sim::kB200.name, mode = "default", checks = "all"; }
   std::string json;
@@ -74,7 +75,8 @@ std::vector<std::string> modes_of(const std::string& text) {
   return has(asked, "all") ? known : asked;
 }
 
-// What `all` brought in beyond the letter of the ISA is no part of the verdict, but what was named is.
+// A schedule beyond the letter of the ISA does not count for the verdict if only `all` included it, but
+// counts if it was named.
 bool beyond_counts(const std::string& text) {
   const std::vector<std::string> asked = split(text);
   return has(asked, command::kBeyond) || !has(asked, "all");
@@ -130,7 +132,8 @@ void print_modes() {
 
 std::vector<RunOptions> plan(const Options& options, const std::set<std::string>& allow) {
   std::vector<std::string> modes = modes_of(options.mode);
-  // That mode shows what breaking the rule could do; where the rule may be broken there is nothing to show.
+  // The mode strict-tensor shows what breaking this rule could do; if the rule may be broken, the mode is
+  // left out, unless it was named.
   if (!beyond_counts(options.mode) && allow.contains("tensor-unlisted-pair"))
     std::erase(modes, command::kBeyond);
   std::vector<uint64_t> seeds{options.seed};
@@ -172,7 +175,8 @@ class Progress {
   bool shown_;
 };
 
-// A run with errors that may come of the alignment of shared memory is done again with what hardware gives.
+// If a run has errors that may come from the alignment of shared memory, it is repeated with the alignment of
+// hardware.
 RunResult run_and_blame(const RunOptions& options) {
   RunResult result = command::run(options);
   if (!command::may_lack_alignment(result)) return result;
@@ -244,7 +248,7 @@ Status main_of(const Options& options) {
             {machine, options.checks, options.names, options.go_on, options.elect_lowest, options.patience},
             program),
         status);
-  // The simulated driver says it, too, but then nobody hears it.
+  // The simulated driver says so, too, but with --quiet nobody sees that.
   if (options.quiet &&
       std::none_of(runs.begin(), runs.end(), [](const RunResult& run) { return run.judged; }) &&
       has_own_runtime(options.program[0]))

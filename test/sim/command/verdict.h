@@ -13,8 +13,8 @@
 
 namespace command {
 
-// The schedule that takes away an order that kernels rely on and that the ISA does not list. Where it was not
-// asked for by name, what it alone shows is told, but is no part of the verdict.
+// The schedule that takes away an order that kernels rely on and that the ISA does not list. If this schedule
+// was not asked for by name, findings that only it shows are printed, but do not count for the verdict.
 constexpr const char* kBeyond = "strict-tensor";
 
 enum Status { kClean = 0, kErrors = 1, kUsage = 2, kNotJudged = 3 };

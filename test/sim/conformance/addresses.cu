@@ -170,7 +170,7 @@ const Register sizes_case("addresses/smem_sizes", [](Recorder& out) {
   Buffer<uint32_t> words(64);
   launch({1, 32, 3000}, smem_sizes, words.data());
   std::vector<uint32_t> host = words.host();
-  // How the machine rounds and what it reserves is its own affair.
+  // Machines may round up and reserve different numbers of bytes.
   out.free("addresses/smem_sizes.totals",
            Bytes(reinterpret_cast<uint8_t*>(host.data()), reinterpret_cast<uint8_t*>(host.data() + 2)));
   host.erase(host.begin(), host.begin() + 2);

@@ -8,8 +8,8 @@ namespace {
 
 constexpr uint32_t kSlice = 512;
 
-// CTA r copies slice r of the source to the CTAs masks[r] names; everybody expects what the masks send it.
-// `out` gets whether each CTA's barrier completed, then its shared memory.
+// CTA r copies slice r of the source to the CTAs that masks[r] names; every CTA expects the slices whose
+// masks name it. `out` gets whether each CTA's barrier completed, then its shared memory.
 __global__ void multicast(const uint8_t* source, const uint16_t* masks, uint8_t* out) {
   __shared__ __align__(128) uint8_t data[8 * kSlice];
   __shared__ uint64_t barrier;
@@ -103,8 +103,8 @@ const Register distributed_case("clusters/distributed", [](Recorder& out) {
   }
 });
 
-// Every CTA arrives on every other's barrier, adds bytes there, and lands them with st.async and a copy from
-// its own shared memory.
+// Every CTA arrives on the barrier of every other CTA, adds bytes to it, and sends these bytes with st.async
+// and a copy from its own shared memory.
 __global__ void remote(uint32_t* out) {
   __shared__ __align__(128) uint32_t source[64], landed[8][64];
   __shared__ uint64_t barrier, stores;

@@ -2,7 +2,8 @@
 // what the H200 printed (record.sh). Exact records must be equal bit for bit, unless kExplained says why they
 // cannot be; tables of approximate functions must lie within the ISA's error bound of the H200's results;
 // free records are printed. Nothing is left out: a record missing on either side is a failure.
-// Where an exact record differs, `conformance --images FILE` writes its bytes, here as there.
+// Where an exact record differs, `conformance --images FILE` writes its bytes, in the simulator as on the
+// H200.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -82,8 +83,8 @@ Bytes results_of(const Record& table, const std::string& line) {
 
 // A bound of the PTX ISA allows some units in the last place of the result's format, or a relative error, or
 // an absolute one, whichever allows more. For sin and cos the ISA bounds the error by 2^-20.5 up to pi, by
-// 2^-14.7 up to 100 pi and not at all beyond that, where only the range of the function is left. An H200
-// truncates ex2 results that are subnormal in f16, so there the last place is free.
+// 2^-14.7 up to 100 pi and not at all beyond 100 pi: there the result only has to lie in the range of the
+// function. An H200 truncates ex2 results that are subnormal in f16, so there the last place is free.
 struct Bound {
   const char* prefix;
   double ulps, relative, absolute;

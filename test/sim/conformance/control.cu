@@ -135,8 +135,8 @@ const Register scan_case("control/scan", [](Recorder& out) {
   out.exact("control/scan", words.host());
 });
 
-// Tries atomics whose total does not depend on the order, and those on one lane whose old values do not
-// either.
+// Tries atomics whose total does not depend on the order, and atomics of one lane, whose old values do not
+// depend on it, either.
 __global__ void atomics(uint32_t* global, uint64_t* wide, uint32_t* out) {
   __shared__ uint32_t shared[8];
   const uint32_t t = threadIdx.x;

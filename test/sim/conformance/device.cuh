@@ -43,7 +43,8 @@ void launch(const Shape& shape, void (*kernel)(Params...), Args... args) {
   check_cuda(cudaDeviceSynchronize(), "kernel");
 }
 
-// The generator is seeded and divided as it was when the record was made.
+// The seed, and how numbers are made from the generator's bits, have to stay as they were when the record was
+// made.
 class Random : public dualgemm_test::Xorshift {
  public:
   explicit Random(uint64_t seed) : Xorshift(seed * 0x9E3779B97F4A7C15u + 0x1234567) {}

@@ -103,7 +103,8 @@ void run_form(const char* name, void (*kernel)(D*, const Operands*...), Recorder
                     "{ .reg .pred p, q; .reg .b32 x, y; " spelling \
                     " p|q, %1, %2; selp.u32 x, 1, 0, p; selp.u32 y, 2, 0, q; or.b32 %0, x, y; }")
 
-// UNARIES(d, a, x, y) is UNARY(d, a, x) UNARY(d, a, y), and so are the others, for up to 64 of them.
+// UNARIES(d, a, x, y) is UNARY(d, a, x) UNARY(d, a, y), for up to 64 instructions; the other plural macros do
+// the same.
 // EACH(M, x, y) is M(x) M(y), for up to 16, and lists may stand in M. A macro does not expand itself:
 // _AGAIN names it for the next of a list, which one of many scans of the result then expands.
 #define CONFORMANCE_PARENTHESES ()

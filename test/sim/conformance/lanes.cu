@@ -13,7 +13,7 @@ namespace {
                : "=r"(d), "=r"(inside)               \
                : "r"(a), "r"(b), "r"(c))
 
-// A block tries one (mode, c): every distance 0..31 and, last, one of its own for each lane.
+// A block tries one (mode, c): every distance 0..31 and, last, a different distance for each lane.
 __global__ void shuffles(const uint32_t* cs, uint32_t* out) {
   const uint32_t lane = threadIdx.x, mode = blockIdx.x & 3, c = cs[blockIdx.x >> 2];
   const uint32_t a = lane * 0x01010101u + 0x40;

@@ -13,7 +13,8 @@ namespace {
 
 constexpr uint8_t kUntouched = 0xA5;
 
-// Copies all it sees to global memory. What would come after the last tile goes to the entry after it.
+// Copies all it sees to global memory. Tiles beyond `capacity`, which should not come, all go to the last
+// entry.
 template <class Traits>
 struct Dump {
   int4* tiles;          // [capacity + 1]: m, n, problem

@@ -1,7 +1,7 @@
 // loads.cuh -- the library's load roles without the rest of its kernel, on any GPU that has TMA: the
-// prologue, the scheduler, the table of groups and both load roles are kernel/'s own; a consumer stands where
-// the mma does. Instances, checks, tensor maps and launches are host/'s own as well. One CTA per tile, or per
-// slice of K: pairs of CTAs need what Hopper lacks.
+// prologue, the scheduler, the table of groups and both load roles are kernel/'s own; a consumer takes the
+// place of the mma. Instances, checks, tensor maps and launches are host/'s own as well. One CTA per tile, or
+// per slice of K: pairs of CTAs need what Hopper lacks.
 #pragma once
 
 // nvcc puts parentheses around a member pointer's name, and the host compiler, which comes next, warns of
@@ -33,8 +33,8 @@ struct LoadTraits : Parts<LoadTraits<kOptions>> {
   using Output = Fp16;
   using Arithmetic = PlainSwiglu;
 };
-// Here one product comes after the other, and a main loop starts elsewhere in each CTA: these are parts of
-// the bench's.
+// Two more kinds, made of parts of bench/: in the first, the second product comes after the first; in the
+// second, the main loop of each CTA starts at another k-tile.
 template <Options kOptions>
 struct ProductsTraits : Parts<ProductsTraits<kOptions>> {
   static constexpr Plan kPlan = plan_of(kOptions, bench::kOneAfterOther);
@@ -56,9 +56,9 @@ inline constexpr int32_t kMainLoops = Traits::kPlan.mma.accumulators / Traits::k
 inline __device__ int32_t main_loop_of(const KTile&) { return 0; }
 inline __device__ int32_t main_loop_of(const bench::KTileOfProduct& k) { return k.product; }
 
-// Stands in place of the mma: waits for what it would wait for, shows the consumer what arrived, and frees it
-// by an arrival where the mma has tcgen05.commit. A stage is shown when it is about to be freed, so that one
-// that was overwritten before is noticed.
+// Takes the place of the mma: waits for what the mma would wait for, shows the consumer what arrived, and
+// frees a stage by an arrival where the mma has tcgen05.commit. A stage is shown when it is about to be
+// freed, so that a stage that was overwritten before that is noticed.
 template <class Traits, class Scheduler, class Consumer>
 __device__ void consume(const Params& p, Rings<Traits>& rings, Cta<Traits> cta, Scheduler tiles,
                         Consumer consumer) {
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, 1)
   }
 }
 
-// Returns what host/ has to know of it. The kernel takes a second argument: Launch::run passes it.
+// Returns what host/ has to know of the instance. The kernel takes a second argument: Launch::run passes it.
 template <class Traits, class Consumer, bool kWaits = true>
 Instance load_instance_of() {
   Instance i = {};

@@ -1,8 +1,9 @@
-// loads_pdl.cu -- programmatic dependent launch: a kernel that lets its dependents start at once and writes
-// late what the load roles bring, over and over. Each round writes another number into every word, so one
-// word of the round before gives a role away that did not wait. Exact records: nothing was stale. Free
-// records: what became stale where a role does not wait, or weights that are said to be static are written
-// after all; on a GPU it shows that the test can see it, in the simulator grids run one after the other.
+// loads_pdl.cu -- programmatic dependent launch, over and over: a kernel that lets its dependents start at
+// once, and only late writes what their load roles read. Each round writes another number into every word, so
+// that a single word of the round before shows that a role did not wait. Exact records: nothing was stale.
+// Free records: how much was stale if a role does not wait, or if weights that are said to be static are
+// written all the same. On a GPU these records show that the test can see stale words; in the simulator grids
+// run one after the other.
 #include <cstring>
 
 #include "test/sim/conformance/loads.cuh"
@@ -78,7 +79,7 @@ void launch_late(cudaStream_t stream, Late late, uint32_t round, uint32_t delay_
   check_cuda(cudaLaunchKernelEx(&launch.config(), write_late, late, round, delay_ns), "launch");
 }
 
-// There are many rounds where time passes: in the simulator there is no overlap to repeat.
+// Many rounds on a GPU, where the overlap differs from round to round; in the simulator nothing overlaps.
 struct Rounds {
   uint32_t count, delay_ns;
 };
@@ -98,8 +99,8 @@ constexpr uint32_t kStatic = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
 struct Case {
   bool write_activations = false, write_weights = false;
   uint32_t flags = DUALGEMM_FLAG_PDL;
-  // Another launch, with static weights, follows this one: they come from the kernel before the previous one,
-  // and what lets it start is that the launch has waited for that.
+  // Another launch, with static weights, follows this one. Its weights were written by the kernel before this
+  // launch; it can start only when this launch has waited for that kernel.
   bool static_behind = false;
   bool graph = false;  // all rounds are captured and replayed
 };
@@ -109,7 +110,8 @@ Result run_rounds(const Case& x) {
   using Traits = LoadTraits<kIsGrouped ? kGrouped : kDense>;
   constexpr uint32_t kM = 128, kN = 512, kK = 1024, kProblems = kIsGrouped ? 5 : 1;
   constexpr uint32_t kABytes = kProblems * kM * kK / 2, kBBytes = kProblems * kN * kK / 2;
-  // One word in eight bytes of operands is one of scale factors in one byte: M and N are multiples of 128.
+  // There is one byte of scale factors to eight bytes of operands, without padding: M and N are multiples of
+  // 128.
   const Buffer<uint32_t> a(kABytes / 4), sfa(kABytes / 32), b1(kBBytes / 4), b2(kBBytes / 4),
       sfb1(kBBytes / 32), sfb2(kBBytes / 32);
   const Buffer<uint16_t> c(kProblems * kM * kN);

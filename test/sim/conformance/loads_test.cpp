@@ -1,6 +1,6 @@
-// loads_test.cpp -- the judge on the load roles of loads.cuh: nothing is found, neither in what they load nor
-// under programmatic dependent launch; and what became stale on an H200 is named as a race here, where grids
-// run one after the other and every value is right.
+// loads_test.cpp -- the judge on the load roles of loads.cuh: it finds nothing, neither in what they load nor
+// under programmatic dependent launch; and it names as a race what became stale on an H200, although in the
+// simulator grids run one after the other and every value is right.
 #include <string>
 
 #include "kernel/judged.h"
@@ -29,8 +29,8 @@ TEST_CASE("loads: the judge finds nothing where there are more tiles than SMs", 
 }
 
 TEST_CASE("loads: static weights from the kernel before the previous one are in order", "[loads]") {
-  // The launch between waits for that kernel before it lets the next one start, in every CTA. On an H200 they
-  // are never stale.
+  // In every CTA the launch between waits for that kernel before it lets the next launch start. On an H200
+  // the weights are never stale.
   CHECK(findings_in("loads/pdl.behind") == "");
 }
 

@@ -101,7 +101,7 @@ class Stream {
   }
   bool transact(int32_t bytes) {
     if (tx_ + bytes > kLimit || tx_ + bytes < -kLimit) return false;
-    // Bytes that land early are only legal while arrivals keep the phase open.
+    // Bytes may land before they are expected only while arrivals keep the phase open.
     if (tx_ + bytes < 0 && pending_ == 0) return false;
     tx_ += bytes;
     if (bytes != 0) settle();

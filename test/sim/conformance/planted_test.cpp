@@ -1,6 +1,7 @@
 // planted_test.cpp -- two judges on the same kernels: compute-sanitizer on an H200 (sanitizer.txt) and
-// dualgemm-sim, on every kernel of planted.cu with its bug and without. What ours says is stated here; where
-// the sanitizer says nothing of a bug, so is why: our reading, it gives no reasons.
+// dualgemm-sim, on every kernel of planted.cu with its bug and without. What our judge says is stated here.
+// Where the sanitizer does not report a bug, the reason stands here, too; it is our reading, since the
+// sanitizer gives no reasons.
 #include <sys/wait.h>
 #include <unistd.h>
 

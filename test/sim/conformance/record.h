@@ -64,11 +64,11 @@ struct Register {
 std::vector<Record> run(const std::string& prefix, const std::function<void()>& recover,
                         const std::function<void(const Record&)>& each);
 
-// Returns FNV-1a. Two records of one length that differ in a single byte never share it, others by chance
-// alone.
+// Returns the hash FNV-1a. Two records of one length that differ in a single byte never have the same hash,
+// others only by chance.
 uint64_t hash_of(const Bytes& bytes);
 
-// One line, in which the case of a name follows "suite/": that is said once, in a heading above its lines.
+// One line. It has a name without "suite/", which a heading above the lines of a suite says once.
 //   CASE HASH              an exact record by its hash
 //   CASE =BYTES            one of at most eight bytes, itself
 //   table CASE HASH TEXT   a table by its hash and as table.h writes it
@@ -77,9 +77,9 @@ uint64_t hash_of(const Bytes& bytes);
 std::string line(const Record& record);
 std::string heading(const Record& record);
 
-// Writes the beginning (128 KiB at most) of every record, for looking at a difference: its name, the count of
-// its bytes and of those that follow, and one hash for each of at most 32 equal blocks of all of them, which
-// tell where a record differs that does not fit; a newline and the bytes.
+// Writes the beginning (128 KiB at most) of every record, for looking at a difference: the record's name, how
+// many bytes it has and how many of them follow here, and one hash for each of at most 32 equal blocks of the
+// whole record, which tell where a record differs that does not fit; then a newline and the bytes.
 void write_images(std::ostream& out, const std::vector<Record>& records);
 
 }  // namespace conformance

@@ -1,6 +1,6 @@
 // sync.cuh -- the barriers, copies and waits that several suites use: those of ptx/ and test/support/ptx.cuh,
-// and the forms that stand in neither. Waiting is bounded: a machine that never completes a phase gives a
-// record that says so, not a run that hangs.
+// and the forms that neither has. Waiting is bounded: a machine that never completes a phase gives a record
+// that says so, not a run that hangs.
 #pragma once
 
 #include <cstdint>

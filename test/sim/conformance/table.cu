@@ -1,13 +1,12 @@
-// table.cu -- see table.h. This is host code only. A result and the correctly rounded one are taken as
-// integers, as their bits stand there, so that their difference leads back to every result, NaN and infinity
-// included:
+// table.cu -- see table.h. This is host code only. The bits of a result and of the correctly rounded result
+// are read as integers, so that their difference leads back to every result, NaN and infinity included:
 //
 //   7      the next 7 results are the correctly rounded ones
 //   c, C   a result that is 3 more, 3 less (a to z, A to Z)
 //   <-40>  a result that is 40 less
 //
 // The correctly rounded result comes from the double function of the C library. Two libraries may round one
-// result in some 10^8 differently; the hash that stands beside the text then says so.
+// result in some 10^8 differently; the hash next to the text then differs.
 #include "test/sim/conformance/table.h"
 
 #include <algorithm>

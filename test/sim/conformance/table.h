@@ -1,6 +1,6 @@
 // table.h -- the text of a table of approximate results: for each of them, how many units of its format's
-// last place it lies from the correctly rounded result. Most lie on it, so the text is short; it still says
-// every bit.
+// last place it lies from the correctly rounded result. Most results are correctly rounded, so the text is
+// short; it still determines every bit.
 #pragma once
 
 #include <string>

@@ -83,7 +83,7 @@ __global__ void product(const uint16_t* a_values, const uint16_t* b_values, cons
   for (int i = 0; i < 4; ++i)
     std::memcpy(&a[i], &a_values[(row + i % 2 * 8) * kDepth + i / 2 * 8 + pair], sizeof a[i]);
   const uint64_t a_matrix = matrix(a_shared, kRows), b_matrix = matrix(b_shared, kN);
-  // The compiler puts copies of registers where it likes, unless they are settled before wgmma.fence.
+  // The compiler may copy registers anywhere, unless their values are fixed to registers before wgmma.fence.
   for (float& x : d) asm volatile("" : "+f"(x)::"memory");
   for (uint32_t& x : a) asm volatile("" : "+r"(x)::"memory");
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");

@@ -68,8 +68,8 @@ ProductInputs independent(Random& random, const Format& f, Family family, int n,
   for (int i = 0; i < blocks * n * kDepth; ++i) out.b.push_back(operand(random, f, family));
   for (int i = 0; i < blocks * kRows * n; ++i) out.c.push_back(accumulator(random, f, family));
   if (family != Family::kCancel) return out;
-  // The second half of a row repeats the first with the other sign in A, and a few of its elements are off by
-  // one in the last place.
+  // The second half of a row repeats the first half, in A with the opposite sign, and a few elements of the
+  // second half are off by one in the last place.
   for (size_t row = 0; row < out.a.size() / kDepth; ++row)
     for (int k = 0; k < kDepth / 2; ++k)
       out.a[row * kDepth + kDepth / 2 + k] =
@@ -91,28 +91,28 @@ uint16_t number(Random& random, const Format& f, int exponent) {
   return f.make(sign, 0, shift > f.mantissa_bits ? 0 : significand >> shift);
 }
 
-// The exponents of the operands of one k. The exponent of zero stands for zeros alone, or nearly so.
+// The exponents of the operands of one k. kZero as an exponent stands for zeros, with few exceptions.
 struct Exponents {
   int a, b;
 };
 constexpr int kZero = -10000;
 
-// Returns two exponents with that sum, both of normal numbers if the sum allows.
+// Returns two exponents with the sum `sum`, both of normal numbers if the sum allows that.
 Exponents normal_pair(Random& random, const Format& f, int sum) {
   const auto [first, last] = std::minmax({f.least(), sum - f.least()});
   const int a = random.between(first, last);
   return {a, sum - a};
 }
 
-// With the chance of `often` in 16 one of two operands lies about the subnormal numbers, from above all to
-// below all of them, and the other is large in turn.
+// With a chance of `often` in 16, one of the two operands lies around the subnormal numbers (from above all
+// of them to below all of them), and the other is so large that the sum is the same.
 Exponents split_pair(Random& random, const Format& f, int sum, uint32_t often) {
   if (random.below(kDepth) >= often) return normal_pair(random, f, sum);
   const int low = f.lowest() + random.between(0, f.mantissa_bits + 5);
   return random.below(2) == 0 ? Exponents{low, sum - low} : Exponents{sum - low, low};
 }
 
-// At half of the places zero meets one of the largest numbers.
+// In half of the pairs one operand is zero and the other is one of the largest numbers.
 Exponents zeros_pair(Random& random, const Format& f, int sum) {
   const int huge = random.between(f.bias() - 3, f.bias());
   switch (random.below(4)) {
@@ -135,9 +135,9 @@ float accumulator_near(Random& random, int sum) {
   return float_of(sign, std::max(0, exponent + 127), mantissa);
 }
 
-// Within a block all products are of about one size, 2^sum, but for those of zeros. In three of four blocks
-// the sum is that of the lowest exponent and one below the largest, else less: then operands may be subnormal
-// on both sides.
+// Within a block all products are of about one size, 2^sum, except products of zeros. In three of four blocks
+// `sum` is the lowest exponent plus the largest exponent minus 1; in the others it is random and not larger,
+// so that both operands of a product may be subnormal.
 ProductInputs paired(Random& random, const Format& f, Family family, int n, int blocks) {
   const bool split = family == Family::kSplit;
   const int most = f.lowest() + f.bias() - 1;

@@ -24,8 +24,8 @@ struct ProductInputs {
   std::vector<float> c;        // 64 x n
 };
 
-// Returns the inputs of a family, by its place in the list, for `blocks` products. They depend on the
-// arguments alone.
+// Returns the inputs of a family, by its place in the list, for `blocks` products. They depend only on the
+// arguments.
 ProductInputs product_inputs(bool bf16, int family, int n, int blocks);
 
 }  // namespace conformance

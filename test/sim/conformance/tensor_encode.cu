@@ -1,5 +1,5 @@
 // tensor_encode.cu -- what cuTensorMapEncodeTiled answers: one valid description per element size,
-// and every documented constraint broken alone, with the values on both sides of each boundary.
+// and descriptions that break one documented constraint each, with the values on both sides of each boundary.
 // The record is the CUresult.
 #include <cuda.h>
 

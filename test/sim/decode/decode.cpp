@@ -24,7 +24,7 @@ constexpr size_t kMostCalls = 1000;  // deep; they are followed on the stack
 // The parameters of a kernel have at most 32764 bytes (PTX ISA, Kernel Function Parameters), and a thread has
 // 512 KB of local memory (CUDA C++ Programming Guide, Technical Specifications per Compute Capability).
 constexpr uint64_t kMostParameters = 32764, kMostLocal = uint64_t{512} << 10;
-// Far beyond what a block may have, which the launch compares; its sums fit into 32 bits.
+// Far more than a block may have, which the launch checks; sums of such numbers fit into 32 bits.
 constexpr uint64_t kMostShared = uint64_t{1} << 31;
 
 [[noreturn]] void too_large(const Variable& variable, const char* what, uint64_t most) {
@@ -219,7 +219,7 @@ class KernelDecoder {
     const bool reached = std::any_of(kernel_.code.begin() + first, kernel_.code.end(), [&](const Inst& inst) {
       return std::find(inst.targets.begin(), inst.targets.end(), behind) != inst.targets.end();
     });
-    // Falling off the end, or branching there, leaves, as `exit` or `ret` would.
+    // A thread that runs off the end, or branches to it, leaves the function, as by `exit` or `ret`.
     if (end == nullptr || end->guarded || reached || (!ends_path(*end) && !is_branch(*end)))
       kernel_.code.push_back(implicit_exit(function));
     find_rejoins(kernel_.code, first, uint32_t(kernel_.code.size()));
@@ -268,7 +268,8 @@ class KernelDecoder {
                       statement.qualifiers.end();
     const bool picks = statement.opcode == "slct";
     for (size_t i = 0; i < statement.operands.size(); ++i) {
-      // The addend of mad.wide has twice the width of the factors; what slct picks from has its first type.
+      // The addend of mad.wide has twice the width of the factors; the operands that slct selects from have
+      // its first type.
       ptx::Type type = inst.type;
       if (inst.operation == Operation::alu && wide && i == 3) type = ptx::Type::kB64;
       if (picks && i < 3) type = inst.from;
@@ -300,7 +301,7 @@ class KernelDecoder {
         inst->space = Space::kLocal;
   }
 
-  // Returns 0 for what is no such number; the tables of spellings refuse its qualifier.
+  // Returns 0 if the text is no such number; the table of spellings then refuses the qualifier.
   template <class T>
   static T number(const std::string& digits) {
     T value = 0;
@@ -331,7 +332,7 @@ class KernelDecoder {
         inst->columns = number<uint16_t>(qualifier.substr(4));
       }
     }
-    // What ldu reads is read-only, too (9.7.9.10).
+    // Memory that ldu reads has to be read-only, too (9.7.9.10).
     if (statement.opcode == "ldu") inst->qualifiers.set(size_t(Q::kNonCoherent));
   }
 
@@ -392,7 +393,7 @@ class KernelDecoder {
 }  // namespace
 
 void decode(Program& program) {
-  // What ptxas refuses is refused first, even in a kernel that the simulator cannot run.
+  // Instructions that ptxas refuses are refused first, even in a kernel that the simulator cannot run.
   const Target target = parse_target(program.text.target);
   for (const Function& function : program.text.functions)
     for (const Statement& statement : function.body) check_target(target, statement);

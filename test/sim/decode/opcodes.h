@@ -11,9 +11,9 @@ struct OpcodeRow {
   const char* mnemonic;
   const char* required;  // qualifiers that select the row, separated by spaces
   const char* optional;  // further accepted qualifiers; @name is a group of opcodes.cpp
-  // The shape of the operands has one letter for each: d is a destination register or sink, D the same or a
-  // vector, p a destination pair or register, s a source, S a source or vector, a an address, l a label, n
-  // anything. After `?` all are optional, and `*` accepts any rest.
+  // The shape of the operands has one letter for each: d is a destination register or sink, D a destination
+  // register, sink or vector, p a destination pair or register, s a source, S a source or vector, a an
+  // address, l a label, n anything. After `?` all are optional, and `*` accepts any rest.
   const char* operands;
   Operation operation;
 };

@@ -90,8 +90,9 @@ struct Inst {
   std::vector<Operand> operands;
   uint32_t rejoin = kNowhere;     // branches: where diverged lanes meet again
   std::vector<uint32_t> targets;  // brx.idx
-  // The registers among the operands that some wgmma.mma_async of the kernel has as accumulator or fragment
-  // of A, as indices into Kernel::wgmma_registers; those of a wgmma.mma_async in the order of its operands.
+  // Those registers of the operands that any wgmma.mma_async of the kernel uses as accumulators or fragments
+  // of A, as indices into Kernel::wgmma_registers. For a wgmma.mma_async itself they are in the order of its
+  // operands.
   std::vector<uint32_t> wgmma_registers;
   uint32_t callee = kNowhere;  // call: index into Kernel::functions
   AluCode alu;

@@ -15,9 +15,9 @@ namespace {
 struct TargetRule {
   const char* opcodes;
   const char* qualifiers;  // all of them, separated by spaces
-  // One of these is needed. A target without a suffix stands for this architecture or a newer one; with 'f'
-  // for any family or architecture target of this family that is not older; with 'a' for this architecture's
-  // own.
+  // The module's target has to match one of these. A target without a suffix stands for this architecture or
+  // a newer one; with 'f' for any family or architecture target of this family that is not older; with 'a'
+  // only for the target of this architecture.
   const char* targets;
   size_t operands = 0;  // 0: any number
 };

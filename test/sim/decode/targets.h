@@ -1,5 +1,5 @@
-// targets.h -- which instructions a module's .target has. It covers only what the simulated machines differ
-// in; what all of them have, any target may use.
+// targets.h -- which instructions a module's .target has. It covers only instructions that not all simulated
+// machines have; all others may be used with any target.
 #pragma once
 
 #include "sim/machine.h"

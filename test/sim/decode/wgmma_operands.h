@@ -6,7 +6,8 @@
 
 namespace sim {
 
-// Throws Fault kSyntax for what ptxas refuses, kUnsupported for elements that are no registers of their own.
+// Throws Fault kSyntax for operands that ptxas refuses, kUnsupported for elements that are not separate
+// registers.
 void check_wgmma(const Inst& inst);
 
 // Sets Kernel::wgmma_registers, and Inst::wgmma_registers of every instruction.

@@ -1,6 +1,6 @@
 // attention.cu -- attention of one head: 128 queries and four blocks of 16 keys, 32 deep, in bf16. The scores
-// S = Q * K^T of a block go through the softmax of what is known so far, O = P * V is added up, and O is
-// rescaled where a block has a new maximum of its row.
+// S = Q * K^T of a block go through a softmax over the blocks so far, O = P * V is added up, and a row of O
+// is rescaled where a block has a new maximum of this row.
 //
 //   warps    who       does
 //   0 to 3   softmax   a row a thread: S to P, O rescaled; at the end O and the sum of its weights to memory

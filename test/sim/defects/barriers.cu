@@ -7,8 +7,8 @@ namespace in_barriers {
 
 constexpr int kRounds = 4;
 
-// One warp writes a word, four meet at a barrier and read it; before the next word the writer waits at a
-// second barrier, where the readers only arrive. A fifth warp has left.
+// One warp writes a word; four warps, the writer among them, meet at a barrier and read it. Before the next
+// word the writer waits at a second barrier, where the readers only arrive. A fifth warp has left.
 template <Named d>
 __global__ void named_kernel(uint32_t* out) {
   __shared__ uint32_t word;

@@ -12,7 +12,8 @@ DUALGEMM_DEVICE uint32_t load_cluster(uint32_t from) {
   return value;
 }
 
-// Each CTA writes into the other's inbox and reads its own; then one of them reads the other's.
+// Each CTA writes into the inbox of the other CTA and reads its own inbox; then one CTA reads the other's
+// inbox.
 template <Exchange d>
 __global__ void __cluster_dims__(2, 1, 1) exchange_kernel(uint32_t* out) {
   __shared__ uint32_t inbox[32];

@@ -1,6 +1,6 @@
 // defects.h -- the fixtures: small kernels, each of which exists correct (kNone) and with one defect planted
 // in one line. Every function builds its inputs, runs the kernel with the defect it is given and says whether
-// the device ran to its end and whether every value was right. Which defects there are stands in defects.def.
+// the device ran to its end and whether every value was right. defects.def lists the defects.
 #pragma once
 
 #include <driver_types.h>

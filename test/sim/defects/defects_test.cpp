@@ -24,7 +24,7 @@ struct Diagnosis {
   char severity;
   std::string rule;
   std::string summary;              // * stands for any text
-  std::vector<std::string> beside;  // rules that the same defect breaks too
+  std::vector<std::string> beside;  // other rules that the same defect breaks
 };
 
 struct Schedule {
@@ -43,7 +43,8 @@ template <class Type>
 constexpr const sim::Machine& kMachine = sim::kB200;
 template <>
 constexpr const sim::Machine& kMachine<Warpgroup> = sim::kH100;
-// Of the persistent kernel one block runs at a time, so that in every schedule it has others to take over.
+// One block of the persistent kernel runs at a time, so that in every schedule there are other blocks for it
+// to take over.
 constexpr sim::Machine kOneBlock = [] {
   sim::Machine machine = sim::kB200;
   machine.sms = machine.ctas_per_sm = 1;

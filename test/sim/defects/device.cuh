@@ -1,6 +1,6 @@
-// device.cuh -- what the fixtures are made of: instructions, one function each, and waits. A fixture is read
-// for the order of these calls; nothing here elects or fences on its own, and a wait is a loop around
-// try_wait.
+// device.cuh -- what the fixtures are made of: instructions, one function each, and waits. What matters in a
+// fixture is the order of these calls; so no function here elects a lane or fences by itself, and a wait is a
+// loop around try_wait.
 #pragma once
 
 #include "ptx/tcgen05_mem.cuh"

@@ -69,7 +69,7 @@ Outcome run_written() {
   return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
 }
 
-// One thread alone copies four words and uses one.
+// A single thread copies four words and uses one of them.
 template <Single d>
 __global__ void single_kernel(const uint32_t* in, uint32_t* out) {
   __shared__ alignas(128) uint32_t copy[4];

@@ -1,6 +1,6 @@
 // grouped.cu -- three groups of rows, each a matrix of its own with a size of its own, by one CTA: C = A + 1.
-// For every group the kernel replaces the address and the rows of two tensor maps, that of the loads and that
-// of the stores, in shared memory, and copies them to global memory, where TMA takes them from.
+// For every group the kernel replaces the address and the number of rows in two tensor maps, one for loads
+// and one for stores, in shared memory, and copies the maps to global memory, from where TMA reads them.
 //
 //   warps   who       does
 //   0       maps      replaces and copies the maps; thread 0 loads boxes, stores them, and waits for both
@@ -9,7 +9,8 @@
 //   barrier   count        arrives               waits   means
 //   full      1 and bytes  thread 0, the copy    both    the box is there
 //
-// A map may be replaced when nothing goes by it any more: the loads have come, the stores have read.
+// A map may be replaced when no copy uses it any more: its loads have arrived, its stores have read their
+// source.
 #include "sim/defects/device.cuh"
 #include "sim/defects/host.h"
 

@@ -1,6 +1,6 @@
-// handover.cu -- words that ordinary stores wrote and a bulk copy takes: handed from lanes to one of them,
-// and from one CTA to another. The order of the two may be weaker than it has to be, the proxy fence between
-// them may be missing, or both.
+// handover.cu -- words that ordinary stores wrote and a bulk copy takes: handed from lanes to one of these
+// lanes, and from one CTA to another. The order of the two may be weaker than it has to be, the proxy fence
+// between them may be missing, or both.
 #include "sim/defects/device.cuh"
 #include "sim/defects/host.h"
 

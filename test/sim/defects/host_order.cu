@@ -13,7 +13,7 @@ __global__ void fill_kernel(uint32_t* to) {
   griddepcontrol_launch_dependents();
 }
 
-// ldu, whose threads of a warp read one address.
+// ldu, with which all threads of a warp have to read the same address.
 __device__ uint32_t load_uniform(const uint32_t* from) {
   uint32_t value;
   asm volatile("ldu.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
@@ -82,7 +82,8 @@ Outcome run_dependent() {
   return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
 }
 
-// The first grid writes weights, the second lets the third start, which reads them before it waits for it.
+// The first grid writes weights. The second lets the third start, which reads the weights before it waits for
+// the second.
 template <Chain d>
 __global__ void between_kernel(uint32_t* to) {
   if constexpr (d == Chain::kEarlyLaunch) griddepcontrol_launch_dependents();

@@ -1,5 +1,5 @@
-// launch_control.cu -- a persistent kernel: one tile a block, and a block that has done its own asks for the
-// tile of a block that has not begun (cluster launch control), two responses ahead.
+// launch_control.cu -- a persistent kernel: one tile per block, and a block that has computed its own tile
+// asks for the tile of a block that has not begun (cluster launch control), two responses ahead.
 //
 //   warps    who         does
 //   0        scheduler   thread 0: asks, as long as there is something to take over

@@ -62,8 +62,8 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(192)
   const uint32_t base = *static_cast<volatile uint32_t*>(&tmem_address);
 
   if (warp == 4 && lane == 0) {  // load
-    // The defect: the odd CTA's scales of B are announced to a barrier of its own, and the even CTA does not
-    // wait for them.
+    // The defect: the odd CTA's scales of B are announced to a barrier of the odd CTA, and the even CTA does
+    // not wait for these scales.
     constexpr bool kHidden = d == Pair::kPeerBytesNotAwaited;
 #pragma unroll 1
     for (int i = 0; i < kTiles * kBlocks; ++i) {

@@ -94,7 +94,8 @@ __global__ void handed_kernel(const __grid_constant__ CUtensorMap any, const uin
 }
 
 // The rows of the box lie in the pattern of the 64-byte swizzle, which repeats every 512 bytes: chunk c of
-// row r is at place c ^ r / 2 % 4. The module declares less, so the kernel looks for a multiple itself.
+// row r is at place c ^ r / 2 % 4. The module declares a smaller alignment, so the kernel itself rounds the
+// address up to a multiple of 512.
 template <Window d>
 __global__ void window_kernel(const __grid_constant__ CUtensorMap map, uint8_t* out) {
   extern __shared__ __align__(128) uint8_t window[];

@@ -51,7 +51,7 @@ __global__ void store_kernel(const __grid_constant__ CUtensorMap map, uint32_t* 
   }
 }
 
-// Without the last wait nothing may be published either: that defect runs without the reader.
+// In a kernel without the last wait the flag may not be set, either: this defect runs without the reader.
 template <Store d>
 Outcome run() {
   DeviceArray<uint32_t> tiles(kTiles * kWords), flag(1), out(kTiles * kWords);

@@ -56,9 +56,9 @@ DUALGEMM_DEVICE void wgmma_registers(float (&d)[kAccumulators], const uint32_t (
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
-// The compiler knows nothing of the registers that the tensor core works on, and moves copies of them across
-// wgmma.fence and wgmma.wait_group, which name none. Behind these lines the values are in the registers that
-// the next wgmma names, and those that it computed are not looked at before.
+// The compiler does not know which registers the tensor core works on, and moves copies of registers across
+// wgmma.fence and wgmma.wait_group, which name no registers. After these lines the values are in the
+// registers that the next wgmma names, and what the last wgmma computed is not read before these lines.
 template <int n>
 DUALGEMM_DEVICE void settle(float (&values)[n]) {
 #pragma unroll

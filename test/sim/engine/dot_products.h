@@ -40,12 +40,12 @@ struct Vec {
 template <int kWidth>
 struct FloatDots {
   static constexpr int kLanes = kWidth;
-  // That many rows share the loads of B. It makes eight running sums in all, which are enough to hide the
-  // latency of a multiply-add and few enough for the registers of each instruction set.
+  // The number of rows that share the loads of B. It makes eight running sums in all, which are enough to
+  // hide the latency of a multiply-add and few enough for the registers of each instruction set.
   static constexpr int kRows = 8 * kLanes / kBlock;
   using Products = float[kGroups][kRows][kBlock];
 
-  // Both take codes; rows and columns that there are not become zeros.
+  // Both take codes; rows and columns that do not exist become zeros.
   void set_rows(const uint8_t* codes, int rows, int padded_rows) {
     a_.assign(static_cast<size_t>(padded_rows) * kDepth, 0.0f);
     for (int i = 0; i < rows * kDepth; ++i) a_[static_cast<size_t>(i)] = kTwiceE2m1[codes[i] & 15];
@@ -82,7 +82,7 @@ struct FloatDots {
 #if defined(__x86_64__)
 #define SIM_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")))
 
-// kTwiceE2m1 once for each 16 bytes of a vector, which are looked up apart.
+// kTwiceE2m1 once for each 16 bytes of a vector, since each 16 bytes are looked up separately.
 struct alignas(64) TableOfVector {
   int8_t codes[kDepth];
   constexpr TableOfVector() : codes() {
@@ -91,8 +91,8 @@ struct alignas(64) TableOfVector {
 };
 inline constexpr TableOfVector kTableOfVector;
 
-// The same in bytes, four products to an instruction. One factor has no sign there, so B is stored with
-// kOffset added, and each sum begins with what that adds too much.
+// The dot products in bytes, with four products to an instruction. One factor of that instruction has no
+// sign, so B is stored with kOffset added, and each sum begins with minus the amount that this adds.
 struct ByteDots {
   static constexpr int kLanes = 16;
   static constexpr int kRows = 8;

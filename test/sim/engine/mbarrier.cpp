@@ -41,7 +41,7 @@ bool Mbarrier::arrive_drop(int32_t count) {
   if (count > expected_)
     protocol_fault("mbarrier: arrive_drop of " + std::to_string(count) + " lowers the expected count " +
                    std::to_string(expected_) + " below zero");
-  // More arrivals than are pending are arrive's to report, before anything changes.
+  // If there are more arrivals than are pending, arrive() reports that, before anything changes.
   if (count <= pending_) expected_ -= count;
   return arrive(count);
 }

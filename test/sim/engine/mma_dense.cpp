@@ -7,12 +7,13 @@
 // what its exponent field says: a subnormal factor has that of the smallest normal number of its format
 // (-14 in f16, -126 in bf16 and tf32), however many zeros lead its significand. So the top bit of a product
 // may lie far below 2^E, and that many more bits of the smaller terms are cut. A product with a factor of
-// zero is no term at all, and its other factor does not count; nor is a C of zero. A subnormal C has the
+// zero is no term at all, whatever its other factor is. A C of zero is no term, either. A subnormal C has the
 // exponent -126.
 //
 // The scheme is the published one of mma_numerics.cpp with other numbers. conformance/tensor_core.cu compares
 // it with wgmma of f16 and bf16 on Hopper GPUs bit for bit: one sum covers the 16 products of an instruction.
-// For tcgen05 all of this is assumed, and for tf32 that one sum covers the 8 products of an instruction.
+// For tcgen05 all of this is assumed. For tf32 we also assume that one sum covers the 8 products of an
+// instruction.
 //
 // The tile version works on 16 columns at a time. A product is below 2^(E+2), so in units of 2^(E-25) it has
 // at most 27 bits: truncation is the conversion to int32, and 16 terms of 27 bits add up in one. Where the
@@ -168,9 +169,9 @@ SIM_INLINE bool row_of_block(const RowOfA& row, const ColumnBlock& block, const 
   return all_bits<int64_t>(abnormal) >= 0;
 }
 
-// Does the same where nothing is cut, and returns false where it cannot be sure of that. E is at most the
-// larger of `high` and the exponent of C, so no product is cut when `low` is no more than 25 below both. C
-// has 24 bits, of which `high` may cut some.
+// Computes the same row if nothing is cut, and returns false if that is not certain. E is at most the larger
+// of `high` and the exponent of C, so no product is cut when `low` is no more than 25 below both. C has 24
+// bits, and some of them may be cut if `high` is large.
 template <int kLanes>
 SIM_INLINE bool exact_row_of_block(const RowOfA& row, const ColumnBlock& block, const float* c, double* sums,
                                    float* out) {

@@ -66,9 +66,10 @@ enum class LdShape : uint8_t { k32x32b, k16x64b, k16x128b, k16x256b, k16x32bx2 }
 int ld_registers(LdShape shape, int repeat);
 int ld_lanes(LdShape shape);  // that it accesses: 32, or one half of them
 // Returns the cell that register j of a thread holds; warp_in_cta % 4 says which quarter of the lanes the
-// warp has. Of the lane field of taddr one bit counts, and only for shapes of 16 lanes: which half of the
-// quarter is meant. Throws Fault kBounds for a lane or a column that tensor memory has not. `pack` stands for
-// .pack::16b and .unpack::16b, where a register spans two columns, and `half` chooses one of them.
+// warp has. Only one bit of the lane field of taddr counts, and only for shapes of 16 lanes: it says which
+// half of the quarter is meant. Throws Fault kBounds for a lane or a column that tensor memory does not have.
+// `pack` stands for .pack::16b and .unpack::16b, where a register spans two columns, and `half` chooses one
+// of them.
 struct Cell {
   int lane, column;
 };

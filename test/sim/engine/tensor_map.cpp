@@ -11,8 +11,8 @@
 // types whose transfer changes values (FTZ, TF32) or pads (ALIGN16B) encode as documented, but a transfer
 // with them is refused, because what it would write is not established. The NaN fill is the 16-bit pattern
 // 0x7FF7 for every type, as an H200 writes it. An H200 refuses coordinates that do not begin a 16-byte chunk
-// of a row, and negative ones of a store; a store writes the chunk in which a row ends as a whole. This file
-// knows nothing of memory contents, barriers or time.
+// of a row, and negative coordinates of a store. A store writes the whole of the chunk in which a row ends.
+// This file knows nothing of memory contents, barriers or time.
 #include "sim/engine/tensor_map.h"
 
 #include <cstddef>

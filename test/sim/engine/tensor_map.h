@@ -49,8 +49,8 @@ TensorMap decode_tensor_map(const void* bytes128);
 // Mirrors tensormap.replace (PTX ISA 9.7.9.26): changes one field of a map. `ordinal` counts dimensions from
 // the innermost, for kGlobalStride from the one after it; fields without dimensions take none. Values are
 // those of the instruction: kRank is one less than the rank, kElementType and the three after it have numbers
-// of their own. Throws Fault kProtocol when the bytes are no map or the value is none of the field;
-// whether the fields go together is asked when the map is used.
+// of their own. Throws Fault kProtocol when the bytes are no map, or the field cannot have the value. Whether
+// the fields fit together is checked when the map is used.
 enum class MapField : uint8_t {
   kGlobalAddress,
   kRank,

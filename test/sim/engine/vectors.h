@@ -1,5 +1,6 @@
-// vectors.h -- what the tile versions of the dot products share: vectors of any width, which are handed on by
-// reference and through inlined functions alone, since a call has another form for each instruction set.
+// vectors.h -- what the tile versions of the dot products share: vectors of any width. They are passed only
+// by reference and through inlined functions, since a call would pass them in another way for each
+// instruction set.
 #pragma once
 
 #include <bit>
@@ -34,7 +35,7 @@ SIM_INLINE T all_bits(const V& vector) {
 
 // Stores sums as they are, and rounded toward zero to float by clearing the bits that float has no room for.
 // That is right for zero and for magnitudes from 2^-126, the smallest normal number of float, to below
-// `limit`. Lanes of `rare` become negative where a sum is another.
+// `limit`. In lanes with any other sum `rare` becomes negative.
 template <class F, class L, class D>
 SIM_INLINE void round_sums(const D& sum, double limit, double* sums, float* out, L& rare) {
   constexpr int kNoRoom = 52 - 23;  // bits of the significands of double and of float

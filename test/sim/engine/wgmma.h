@@ -29,8 +29,9 @@ struct WgmmaOp {
   bool accumulate = false;  // scale-d
 };
 
-// Decodes a matrix descriptor of sm_90 (PTX ISA 9.7.15.5.1.2.2 "Matrix Descriptor Format"): the fields of the
-// descriptor of tcgen05 but for a swizzle of two bits. It faults as decode_smem_descriptor does.
+// Decodes a matrix descriptor of sm_90 (PTX ISA 9.7.15.5.1.2.2 "Matrix Descriptor Format"): its fields are
+// those of the descriptor of tcgen05, except a swizzle of only two bits. It faults as decode_smem_descriptor
+// does.
 SmemDescriptor decode_wgmma_descriptor(uint64_t bits);
 
 // Checks what the operands alone decide. Throws Fault kProtocol or kUnsupported.

@@ -77,7 +77,7 @@ bool Copy::may_outlive_cta() const {
 }
 
 void Copy::read(GlobalMemory& memory) {
-  // The image begins as zeros: what lies outside a tensor, unless fill says otherwise.
+  // The image begins as zeros, which elements outside the tensor keep unless `fill` says otherwise.
   image.resize(bytes);
   if (answer) {
     image = answer();

@@ -1,5 +1,5 @@
-// copy_ops.cpp -- asynchronous copies: cp.async, bulk copies, tensor (TMA) copies, st.async. Issuing checks
-// everything that is known then and poisons the destination; what happens later is copy.cpp's.
+// copy_ops.cpp -- asynchronous copies: cp.async, bulk copies, tensor (TMA) copies, st.async. Issuing a copy
+// checks everything that is known at that time and poisons the destination; copy.cpp does what happens later.
 #include <cstring>
 
 #include "sim/engine/tensor_map.h"
@@ -34,8 +34,8 @@ void require_aligned(const char* what, uint64_t address, uint64_t align) {
                 std::string(what) + " " + hex(address) + " is not a multiple of " + std::to_string(align));
 }
 
-// The box of a tensor map in shared memory. Where only the placement of the window, which a schedule has
-// changed, aligns it, the module asks for too little.
+// Requires the alignment of the box of a tensor map in shared memory. If the box is misaligned only because a
+// schedule has moved the window, the module declares too small an alignment.
 void require_box_aligned(const Exec& x, const TensorMap& map, uint64_t offset) {
   const uint32_t shift = x.grid.shared_shift;
   const uint64_t pattern = std::max(128u, 8 * swizzle_span(map.swizzle));

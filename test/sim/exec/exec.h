@@ -42,7 +42,7 @@ struct Exec {
   std::shared_ptr<const Poison> origin(const std::string& cause, bool copied = false) const;
   void write(const Value& destination, uint32_t lane, Bits bits, std::shared_ptr<const Poison> origin);
 
-  // Throws the fault on unless the grid goes on.
+  // Rethrows the fault unless the grid goes on.
   void outlive(const Fault& fault, uint32_t lanes) const;
 
   // Access memory.
@@ -53,8 +53,8 @@ struct Exec {
   Shared shared(uint64_t address, uint64_t bytes, bool any_rank) const;
   // Takes the spaces shared, shared::cluster and generic.
   Shared shared_of(Space space, uint64_t address, uint64_t bytes) const;
-  // Says what the observer is told of an access: the access as it is, one half of a read-modify-write, the
-  // access of a warp that all its lanes make as one, or nothing.
+  // How an access is reported to the observer: as a plain access, as one half of a read-modify-write, as the
+  // access of a warp that all its lanes make together, or not at all.
   enum class Seen : uint8_t { kPlain, kAtomic, kCollective, kNot };
   // Poison is a fault unless the caller asks for holes, which are for loaded().
   void load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes, Seen seen = Seen::kPlain,
@@ -66,7 +66,8 @@ struct Exec {
   // came.
   Bits loaded(const Load& load, uint32_t lane, uint32_t at, uint32_t bytes,
               std::shared_ptr<const Poison>* origin) const;
-  // Local memory takes poison and gives it back: a spilled register need not hold a value.
+  // Poison may be stored to local memory and loaded from it, because a spilled register need not hold a
+  // value.
   bool local(Space space, uint64_t address) const;
   // Makes poison of the bytes just stored that are poison in the register.
   void store_holes(Space space, uint64_t address, uint32_t lane, const Value& from, uint32_t bytes);
@@ -92,9 +93,9 @@ struct Exec {
   void report(SyncEvent& event, uint32_t lanes) const;  // fills thread, mask and inst
   // Tells the observer of a rule that the instruction breaks, once for each instruction.
   void remark(const char* rule, const std::string& text, const char* missing) const;
-  // Says whether what a prefetch is about has a value; where it has none, that is remarked on, by this rule.
+  // Returns whether an operand of a prefetch has a value. If it has none, a remark says so, by this rule.
   bool prefetches(const Value& value, const char* rule) const;
-  // Says whether all these bytes of global memory are in one allocation, or in the kernel's parameters.
+  // Returns whether all these bytes of global memory are in one allocation, or in the kernel's parameters.
   bool in_memory(uint64_t address, uint64_t bytes);
   bool wakes_early();  // try_wait returns although nothing changed: a few times, never for ever
   // `facts` describe the operation to the observer; thread, number and instruction are filled in.

@@ -12,7 +12,7 @@ namespace sim {
 
 struct Cta;
 
-// A Join is where the lanes of a divergent branch meet. The lanes that are there wait in `arrived` until it
+// A Join is where the lanes of a divergent branch meet. Lanes that have come wait in `arrived` until it
 // equals `expected`.
 struct Join {
   uint32_t pc = 0, expected = 0, arrived = 0;

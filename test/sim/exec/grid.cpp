@@ -14,17 +14,17 @@
 namespace sim {
 namespace {
 
-// In warp instructions without visible change: before waiting lanes are set free, and before the grid is
-// watched.
+// Numbers of warp instructions without a visible change after which waiting lanes are released, and after
+// which the grid is watched.
 constexpr uint64_t kSpinBeforeRelease = 8 << 20, kSpinBeforeWatch = 1 << 20;
 // Slices of a cluster: while others are still to come, and of a grid that is watched the least.
 constexpr uint64_t kShortSlice = 1 << 12, kWatchedSlice = 1 << 16;
 constexpr uint64_t kSkipped = 1 << 28;  // ticks of the clocks
 
 // Decides which tensor operations may take effect; it is asked for the oldest first. Those of one thread keep
-// the order that the ISA promises: cp and mma before a later mma, everything before a later commit. The
-// others keep their order, too, while the policy keeps issue order. Those of a warpgroup are in order always.
-// Copies are independent.
+// the order that the ISA promises: cp and mma before a later mma, everything before a later commit. All other
+// pairs keep their order only while the policy keeps issue order. The operations of a warpgroup always keep
+// their order. Copies are independent.
 class TensorOrder {
  public:
   explicit TensorOrder(bool keep_order) : keep_order_(keep_order) {}
@@ -111,8 +111,8 @@ void advance(Cluster& cluster, size_t index) {
 }
 
 // Lists who can move: `agents`, as the policy sees them, and in the same places what they are. There may be
-// thousands of operations, so they are looked through only when some were added or taken out, or when one may
-// hold back another.
+// thousands of operations, so the list is made anew only when operations were added or taken out, or when one
+// operation may hold back another.
 class Movers {
  public:
   struct Mover {
@@ -145,7 +145,7 @@ class Movers {
     const bool listed = known_ == cluster_.pending_changes && !cluster_.pending[operation]->queued();
     sim::advance(cluster_, operation);
     if (!listed) return;
-    // An operation that holds back nobody changes its own entry alone.
+    // An operation that holds back no other one changes only its own entry.
     known_ = cluster_.pending_changes;
     if (cluster_.pending.size() == before) {
       agents_[index].kind = kind_of(*cluster_.pending[operation]);
@@ -183,7 +183,8 @@ class Movers {
   uint64_t known_ = ~uint64_t(0);  // the changes of `pending` that the list has seen
 };
 
-// Operations may outlive the CTAs, whose memory stays until they are over: check_exit lets no others be left.
+// Operations may outlive their CTAs, whose memory stays until these operations are complete. check_exit makes
+// sure that only operations that may do so are left.
 bool finished(const Cluster& cluster) { return cluster.live_ctas == 0 && cluster.pending.empty(); }
 
 // Returns how many warp instructions changed nothing that another thread could see.
@@ -275,7 +276,7 @@ bool run_round(Grid& grid, bool alone) {
   const uint64_t quiet = quiet_for(grid);
   if (quiet <= kSpinBeforeWatch) grid.watch_after = kSpinBeforeWatch;
   if (quiet > grid.patience || (alone && quiet > grid.watch_after)) return run_watched(grid, alone);
-  // Those that wait for somebody who is still to come are not let run for long.
+  // Clusters that wait for a cluster that has not begun do not run for long.
   if (!alone && quiet > kSpinBeforeWatch) return run_clusters(grid, kShortSlice);
   return run_clusters(grid);
 }
@@ -317,7 +318,7 @@ std::optional<Dim3> Grid::cancel_cluster() {
   if (begun == clusters || !policy.cancel()) return {};
   const Dim3& c = config.cluster;
   const uint64_t index = begun++, nx = config.grid.x / c.x, ny = config.grid.y / c.y;
-  releasing_ctas += c.x * c.y * c.z;  // they hold up no dependent grid
+  releasing_ctas += c.x * c.y * c.z;  // CTAs of a cluster that was taken out do not delay a dependent grid
   return Dim3{uint32_t(index % nx) * c.x, uint32_t(index / nx % ny) * c.y, uint32_t(index / nx / ny) * c.z};
 }
 

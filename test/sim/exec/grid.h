@@ -44,7 +44,8 @@ struct Grid {
   uint64_t patience = kDefaultPatience;      // likewise
   bool trapped = false;  // with go_on, a thread has executed a trap, which ends the grid when nobody can move
   // Tells the observer of a fault, which has its place, and returns true when the program goes on behind it,
-  // and the grid, too, unless it was a deadlock. Nothing helps against what the simulator does not know.
+  // and the grid, too, unless it was a deadlock. After something that the simulator does not know, neither
+  // goes on.
   bool outlives(const Fault& fault) const;
   uint64_t next_op = 1;
   uint64_t changed_at = 0;   // warp instruction count at the last change another thread could see
@@ -54,7 +55,7 @@ struct Grid {
   uint64_t clusters, limit;  // how many it has; how many of them the machine holds at once
   uint64_t begun = 0;        // clusters, in the order of their numbers
 
-  // Of grids that run together.
+  // For grids that run together.
   uint64_t number = 0;                 // among them, in the order of their launches
   uint64_t work = 0;                   // HostWork::id
   Reach reach;                         // set in the memory while it moves

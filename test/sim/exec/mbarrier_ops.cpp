@@ -40,7 +40,7 @@ SyncEvent event_of(SyncEvent::Kind kind, const Cta& cta, uint32_t offset) {
   return event;
 }
 
-// The event has the phase in which it counts, which is that before the barrier changes.
+// The event has the phase in which it counts, which is the phase before the barrier changes.
 void tell(const Exec& x, const Inst& inst, SyncEvent& event, uint32_t lanes, Order order) {
   event.order = order_of(inst, order);
   event.scope = scope_of(inst, Scope::kCta);
@@ -65,8 +65,8 @@ void tell_landing(SyncEvent::Kind kind, const Cta& cta, uint32_t offset, int64_t
   cluster.grid->observer->sync(event);
 }
 
-// Tells of the arrivals of an instruction: of lanes that do the same to one phase together, when another lane
-// does something else or none is left, but before anything else is told.
+// Reports the arrivals of an instruction. Lanes that do the same to one phase are one event, which is
+// reported when another lane does something else or no lane is left, and before any other event.
 class Arrivals {
  public:
   Arrivals(const Exec& x, const Inst& inst, bool drop) : x_(x), inst_(inst) {

@@ -89,7 +89,7 @@ void tell(const Exec& x, Memory memory, uint64_t cta, uint64_t address, uint32_t
     access.inst = &x.grid.kernel.code[x.fragment->pc];
     access.atomic = atomic;
     access.collective = seen == Exec::Seen::kCollective;
-    // The order that a copy of a tensor map names is that of its fence.
+    // The order that a copy of a tensor map names belongs to its fence.
     access.order =
         access.collective ? Order::kWeak : order_of(*access.inst, atomic ? Order::kRelaxed : Order::kWeak);
     access.scope = scope_of(*access.inst, atomic ? Scope::kGpu : Scope::kSys);
@@ -329,7 +329,8 @@ void Exec::store_checked(Space space, uint64_t address, uint32_t lane, const voi
       changes = grid.memory.write(address, in, bytes);
       break;
   }
-  // Who stores again and again what is there, or fails to take a lock, may be in a circle.
+  // A warp that stores the value that is already there again and again, or fails to take a lock, may run in a
+  // circle.
   if (changes) grid.changed_at = grid.stats.warp_instructions;
 }
 

@@ -124,9 +124,9 @@ static void write_with_holes(Exec& x, const Inst& inst, const Operand& to, uint3
   }
 }
 
-// Says whether a store writes, beside bytes with a value, only such poison as a load brought beside bytes
-// with a value, and as nobody computed with: the padding of a structure that is copied. Where there is
-// nothing but poison, there is no member of a structure.
+// Returns whether the poison that a store writes is the padding of a structure that is copied: the store also
+// writes bytes with a value, a load brought the poison together with bytes with a value, and nobody has
+// computed with it. A store of nothing but poison is not such a copy.
 static bool copies_padding(const Exec& x, const Operand& from, uint32_t lane, uint32_t elements,
                            uint32_t size) {
   bool values = false;
@@ -216,7 +216,7 @@ void atom(Exec& x, const Inst& inst) {
       uint64_t old = 0;
       Holes holes;
       x.load(inst.space, address + i * size, lane, &old, size, Exec::Seen::kAtomic,
-             inst.has(Q::kExch) ? &holes : nullptr);  // what else is done with it decides the store
+             inst.has(Q::kExch) ? &holes : nullptr);  // any other use of the value decides what is stored
       const uint64_t value = combine(inst, old, x.source(element(b, i), lane), c);
       x.store(inst.space, address + i * size, lane, &value, size, Exec::Seen::kNot);
       if (!returns) continue;
@@ -233,7 +233,7 @@ void atom(Exec& x, const Inst& inst) {
   }
 }
 
-// Prefetches move nothing that a program can see. One of no address that there is does no harm.
+// Prefetches move nothing that a program can see. A prefetch of an address without memory does no harm.
 void prefetch(Exec& x, const Inst& inst) {
   constexpr const char* kRule = "prefetch-outside";
   const Operand& operand = inst.operands[0];

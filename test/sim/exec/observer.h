@@ -1,8 +1,8 @@
 // observer.h -- what an observer of the machine sees. Every event is a raw fact in the order in which the
 // machine made it: which thread touched which bytes through which proxy, what an asynchronous operation will
 // touch (at issue), what it has touched (as it lands, which means that it takes effect), and every
-// instruction that orders anything. Nothing here is interpreted: what is ordered by what is check/'s
-// business, and an observer cannot change a run.
+// instruction that orders anything. Events are not interpreted here: check/ decides what is ordered by what.
+// An observer cannot change a run.
 #pragma once
 
 #include <array>
@@ -142,7 +142,7 @@ struct SyncEvent {
     kMbarrierInit,  // amount: arrival count; mask: all lanes that named this object
     kMbarrierInval,
     // mask: lanes; amount: arrivals of each, bytes: expected with each (arrive.expect_tx). All count in one
-    // phase, which may complete with the last. async_id of a kCommit
+    // phase, which may complete with the last. async_id: that of the kCommit, if it is one
     kMbarrierArrive,
     kMbarrierArriveDrop,
     kMbarrierExpectTx,    // bytes
@@ -227,8 +227,8 @@ struct SyncEvent {
 };
 
 // Work of the host is numbered in the order in which it was enqueued. `after` are the numbers of the work
-// that must have completed before it, by stream order, events or synchronisation. What those came after need
-// not be listed.
+// that must have completed before it, by stream order, events or synchronisation. Work that came before the
+// listed work need not be listed.
 struct HostWork {
   enum class Kind : uint8_t { kLaunch, kCopy, kSet, kHost };
   Kind kind = Kind::kLaunch;
@@ -252,8 +252,8 @@ struct GridStart {
   uint32_t declared_align = 0;
 };
 
-// A remark is about a rule that was broken in a way that ends nothing: hardware takes it as it is. `rule` is
-// the id of one of check/'s rules.
+// A remark is about a rule that was broken in a way that hardware tolerates, so that the grid goes on. `rule`
+// is the id of one of check/'s rules.
 struct Remark {
   const char* rule = nullptr;
   std::string text, missing;
@@ -275,14 +275,14 @@ class Observer {
   virtual ~Observer() = default;
   virtual void host(const HostWork&) {}
   virtual void start(const GridStart&) {}
-  // Several grids can be under way. What follows start() is that grid's, and what follows this is that of the
-  // grid with this GridStart::work.
+  // Several grids can run at a time. Events after start() belong to the grid that started, events after
+  // resume() to the grid with this GridStart::work.
   virtual void resume(uint64_t /*work*/) {}
   // `fault` is the text of the fault that ended the grid, null when it ran to its end. A deadlock is a fault.
   virtual void finish(const char* /*fault*/) {}
   virtual void instruction(const Thread& /*lowest lane*/, uint32_t /*mask*/, const Inst&) {}
-  // The lanes of an instruction, in their order. The accesses differ in lane, place and digest only: those of
-  // an instruction with two kinds of them come apart.
+  // The accesses of the lanes of an instruction, in the order of the lanes. They differ only in lane, place
+  // and digest: an instruction with two kinds of accesses reports each kind by itself.
   virtual void accesses(const std::vector<Access>&) {}
   virtual void issue(const AsyncIssue&) {}
   virtual void land(const AsyncLanding&) {}

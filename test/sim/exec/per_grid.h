@@ -17,7 +17,8 @@ class PerGrid {
     entries_.push_back({make_(), 0, false});
     now_ = entries_.front().state.get();
   }
-  // A grid starts, whose state is now that of this grid. It is as a grid that ended has left it, or new.
+  // A grid starts, and its state becomes the current one. The state is new, or one that a grid which has
+  // ended left behind.
   void start(uint64_t work) {
     size_t i = 0;
     while (i < entries_.size() && entries_[i].under_way) ++i;
@@ -30,7 +31,7 @@ class PerGrid {
     for (const Entry& entry : entries_)
       if (entry.under_way && entry.work == work) now_ = entry.state.get();
   }
-  // The grid of now has ended. Its state stays until another grid starts or resumes.
+  // The current grid has ended. Its state stays until another grid starts or resumes.
   void finish() {
     for (Entry& entry : entries_)
       if (entry.state.get() == now_) entry.under_way = false;

@@ -15,11 +15,11 @@ namespace sim {
 struct Poison {
   const Inst* inst;   // that put it there
   std::string cause;  // "register %r1, which was never written"
-  // A load brought it beside bytes with a value, and it was no more than moved since: it may be padding.
+  // A load brought it together with bytes with a value, and since then it was only moved: it may be padding.
   bool copied = false;
 };
 
-// Of poison from two places in one register, that which was not merely moved names where it came from.
+// If one register has poison from two places, the origin is that of the poison which was not only moved.
 void merge_origin(std::shared_ptr<const Poison>* into, const std::shared_ptr<const Poison>& more);
 // Returns the origin of what was computed of such poison.
 std::shared_ptr<const Poison> computed(const std::shared_ptr<const Poison>& from);

@@ -36,10 +36,11 @@ class Policy {
   virtual size_t next(const std::vector<Agent>& agents) = 0;
   virtual uint32_t quantum() { return 512; }  // instructions a warp may run before the next choice
   // When true, a launched grid waits for later ones until the host gives the device other work or waits for
-  // it; those that nothing orders run together then, and griddepcontrol.wait waits.
+  // it; launches that nothing orders then run together, and griddepcontrol.wait waits for the grids before.
   virtual bool overlaps_grids() const { return false; }
-  // Returns the index of the grid whose turn it is; in a turn it does a round. `grids` are the numbers of
-  // those that may be able to move, in rising order, which is that of their launches; there are two at least.
+  // Returns the index of the grid whose turn it is; in its turn a grid runs one round. `grids` are the
+  // numbers of those that may be able to move, in rising order, which is that of their launches; there are
+  // two at least.
   virtual size_t next_grid(const std::vector<uint64_t>& /*grids*/) { return 0; }
   // Clusters take turns in rounds: in each round every resident cluster runs once, for a slice.
   // Returns the warp instructions of a slice.

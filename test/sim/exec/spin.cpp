@@ -5,7 +5,7 @@
 
 namespace sim {
 
-// True for instructions that change nothing but what is compared below, or what counts as a change.
+// True for instructions that change only state that is compared below, or whose effect counts as a change.
 static bool is_compared(Operation operation) {
   switch (operation) {
     case Operation::alu:
@@ -43,9 +43,10 @@ static bool is_compared(Operation operation) {
   }
 }
 
-// Puts the state of a warp into words and hands them to `put` until that returns false. What follows depends
-// on these words and on memory: local memory is not among them, since what changes it counts as a change. The
-// time of the last look at a clock is, so that who looked again is never in the same state.
+// Puts the state of a warp into words and hands them to `put` until that returns false. What the warp does
+// next depends on these words and on memory. Local memory is not among the words, since an instruction that
+// changes it counts as a change. The time at which the warp last read a clock is among them, so that a warp
+// that has read a clock again is never in the same state.
 template <class Put>
 static bool put_state(const Warp& warp, Put&& put) {
   const auto put_all = [&](const auto&... words) { return (put(uint64_t(words)) && ...); };
@@ -175,8 +176,9 @@ SpinWatch::Outlook SpinWatch::outlook() const {
   return outlook;
 }
 
-// A load that other threads are meant to write is a strong one, unless there is none. Whoever tests an
-// mbarrier is known to wait for it.
+// Returns the loads of each circle: only the strong ones if there are any, since programs read what other
+// threads write by strong loads. Warps that test an mbarrier are left out, because it is known that they wait
+// for it.
 std::vector<Spin> SpinWatch::spins() const {
   std::vector<Spin> out;
   for (const auto& [id, warp] : warps_) {

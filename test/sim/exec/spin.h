@@ -1,5 +1,5 @@
-// spin.h -- a grid in which nothing changes, watched for one round: what its warps do, and whether it can be
-// known that they will do nothing else for ever.
+// spin.h -- a grid in which nothing changes, watched for one round: what its warps do, and whether it is
+// certain that they will do the same for ever.
 #pragma once
 
 #include <map>
@@ -26,9 +26,9 @@ class SpinWatch : public Observers {
   void accesses(const std::vector<Access>& all) override;
   void sync(const SyncEvent& event) override;
 
-  // What is known of the warps that can run, where nothing changed and nobody else can move. kCircle: each
-  // has come back to a state that it was in, registers and all, so that it goes round for ever. kClocks: the
-  // others read clocks, and may wait for them to go on.
+  // What is known of the warps that can run, if nothing changed and nobody else can move. kCircle: each warp
+  // has come back to a state that it was in before, registers included, so that it runs in a circle for ever.
+  // kClocks: each warp is in a circle or reads clocks, and may be waiting for a clock to go on.
   enum class Outlook { kUnknown, kClocks, kCircle };
   Outlook outlook() const;
   std::vector<Spin> spins() const;       // warp by warp, where each goes round

@@ -6,7 +6,8 @@
 
 namespace sim {
 
-// Each waiting fragment is given the result of its own generation: the next one may be over before it reads.
+// Each waiting fragment is given the result of its own generation, because the next generation may complete
+// before the fragment reads it.
 static void complete(Cta& cta, NamedBarrier& barrier) {
   for (const auto& warp : cta.warps)
     for (const auto& fragment : warp->fragments) {
@@ -84,8 +85,8 @@ static bool arrive(Exec& x, NamedBarrier& barrier, uint32_t id, uint32_t count) 
   return settle(x.cta, barrier);
 }
 
-// Arrives and waits. Returns false while the executing lanes sleep. `join` adds to the barrier what they
-// bring.
+// Arrives and waits. Returns false while the executing lanes sleep. `join` adds the values of these lanes to
+// the barrier.
 template <class Join>
 static bool meet(Exec& x, const Inst& inst, uint32_t id, uint32_t count, Join&& join) {
   Fragment& fragment = *x.fragment;
@@ -94,7 +95,8 @@ static bool meet(Exec& x, const Inst& inst, uint32_t id, uint32_t count, Join&& 
     NamedBarrier& barrier = barrier_of(x, id, count);
     join(barrier);
     fragment.generation = barrier.generation;
-    // When these lanes complete the barrier, nobody hands them the result; it is what the barrier has now.
+    // If these lanes complete the barrier, no other lane gives them the result: they take it from the
+    // barrier.
     fragment.reduction = barrier.reduction;
     if (!arrive(x, barrier, id, count)) {
       fragment.entered = true;
@@ -330,7 +332,8 @@ void nanosleep(Exec&, const Inst&) {}
 
 // A CTA begins with the registers of its warps and an empty pool. What .dec releases goes to the pool, and
 // .inc waits until the pool has what it asks for; nothing says that a warp that exits gives its registers
-// back. The values of registers stay as they are: which of them fit is for ptxas to see to.
+// back. The values of registers stay as they are: it is the task of ptxas to use only registers that the
+// thread has.
 void setmaxnreg(Exec& x, const Inst& inst) {
   if (!x.converged()) return;
   const uint32_t count = uint32_t(x.uniform(inst.operands[0].value, "the register count"));

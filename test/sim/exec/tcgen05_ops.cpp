@@ -55,7 +55,7 @@ CpShape cp_shape(const Inst& inst) {
 }
 
 // Returns true when the warp of this CTA slept in alloc or dealloc and now wakes. The other CTA of its pair
-// has done it for both, and may be gone by now.
+// has executed the act for both, and may have exited by now.
 bool granted(Exec& x, TmemRequest* out) {
   if (x.cta.tmem_request.state != TmemRequest::State::kDone) return false;
   *out = x.cta.tmem_request;
@@ -79,8 +79,8 @@ void tell_columns(const Exec& x, SyncEvent::Kind kind, const Group& group, uint3
   }
 }
 
-// Nothing may be under way in tensor memory that is freed. Freeing it is an act of the whole group, so this
-// is asked when all of it have come.
+// No operation may be under way in tensor memory that is freed. Freeing is an act of the whole group, so this
+// is checked when all CTAs of the group have come.
 void check_idle(const Exec& x, const Group& group) {
   for (const auto& pending : x.cluster.pending)
     if (pending->kind != AsyncOp::Kind::kCopy && (pending->ranks & group.ranks) != 0)
@@ -146,7 +146,7 @@ bool meet(Exec& x, const Group& group, const TmemRequest& mine) {
     }
   }
   if (own.state != TmemRequest::State::kDone) {
-    // Asking again changes nothing; if it counted, two pairs would wake each other for ever.
+    // Asking again is no change. If it counted as one, two pairs would wake each other for ever.
     if (!asked) x.changed();
     sleep(x, group, mine);
     return false;

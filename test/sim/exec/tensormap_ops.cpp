@@ -41,7 +41,7 @@ void tensormap_replace(Exec& x, const Inst& inst) {
   }
 }
 
-// tensormap.cp_fenceproxy [global], [shared], 128: the warp copies as one, and what it knows is released to
+// tensormap.cp_fenceproxy [global], [shared], 128: the warp copies as a whole, and releases what it knows to
 // the tensormap proxy.
 void tensormap_copy(Exec& x, const Inst& inst) {
   if (!x.converged()) return;

@@ -1,8 +1,8 @@
 // tmem_ops.cpp -- tcgen05.ld, .st and .wait: registers to tensor memory and back. Both are asynchronous: a
 // load takes its value at some moment between its issue and tcgen05.wait::ld, a store takes its registers at
-// issue and reaches the cells at some moment before tcgen05.wait::st. The policy chooses whether both happen
-// at issue or late. The hardware honours a use of a load's register before the wait, so such a use makes the
-// load take effect.
+// issue and reaches the cells at some moment before tcgen05.wait::st. The policy chooses whether loads and
+// stores take effect at issue or late. Hardware gives the right value to an instruction that uses a load's
+// register before the wait, so such a use makes the load take effect.
 #include "sim/exec/tmem_ops.h"
 
 #include <algorithm>
@@ -112,8 +112,8 @@ TmemAccess access_of(Exec& x, const Inst& inst, const Operand& address, const Op
   for (uint32_t lane = 1; lane < 32; ++lane)
     if (uint32_t(x.address(address, lane)) != access.address)
       throw Fault(FaultKind::kProtocol, "the tensor memory address differs between the lanes of a warp");
-  // Neither the quarter that the address names is looked at, the warp's own is taken, nor a lane inside of
-  // what the shape takes as a whole.
+  // The quarter that the address names is ignored: the warp's own quarter is taken. So is a lane inside of
+  // the lanes that the shape takes as a whole.
   const uint32_t lane = access.address >> 16 & 127, own = x.warp.index % 4 * 32;
   const uint32_t lanes = uint32_t(ld_lanes(access.shape)), first = own + (lanes == 16 ? lane & 16 : 0);
   if (lane != first)
@@ -141,7 +141,7 @@ Cell cell_of(const TmemAccess& a, const Warp& warp, uint32_t lane, int j, int ha
   return ld_cell(a.shape, a.repeat, a.address, int(warp.index), int(lane), j, a.half_split, a.packed, half);
 }
 
-// Cells that nobody wrote make poison of the register: it is no error to load more than is used.
+// Cells that nobody wrote make the register poison. It is no error to load more cells than are used.
 void read_cells(Warp& warp, const Inst& inst, const TmemAccess& a) {
   const Operand& to = inst.operands[0];
   const Tmem& tmem = warp.cta->tensor_memory();
@@ -233,8 +233,8 @@ void start(Exec& x, const Inst& inst, const TmemAccess& a, std::shared_ptr<TmemT
   transfer->inst = &inst;
   transfer->id = x.grid.next_op;
   x.warp.transfers.push_back(transfer);
-  // The cells of a late transfer are checked now, not when it lands: what is wrong with them is the fault of
-  // this instruction in every schedule.
+  // The cells of a late transfer are checked now, not when it lands: then an illegal cell is a fault of this
+  // instruction in every schedule.
   AsyncIssue facts;
   if (late || x.watched()) {
     facts = facts_of(x, a, transfer->store);
@@ -279,7 +279,7 @@ void tcgen05_st(Exec& x, const Inst& inst) {
   start(x, inst, a, std::move(transfer));
 }
 
-// Waits for the loads, or the stores, of its own warp: they land now if they have not yet.
+// Waits for the loads, or the stores, of the executing warp: those that have not landed yet land now.
 void tcgen05_wait(Exec& x, const Inst& inst) {
   if (!whole_warp(x)) return;
   const bool stores = inst.has(Q::kWaitSt);

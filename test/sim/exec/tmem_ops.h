@@ -7,7 +7,7 @@
 namespace sim::op {
 
 // The .sync.aligned instructions of the tensor core take all 32 lanes. False means that the fragment sleeps
-// until they are here.
+// until all of them have come.
 bool whole_warp(Exec& x);
 
 Region cell_region(const Cta& cta, const CellRange& cells, bool write);

@@ -1,7 +1,7 @@
-// together.cpp -- grids that run together. Each starts when those that it waits for let it, and they take
-// turns in the order of the policy: in a turn some clusters begin and every cluster that is there has its
-// slice. What the machine holds is shared as by its block scheduler: a later grid gets what the earlier ones
-// do not need.
+// together.cpp -- grids that run together. Each grid starts when the grids that it waits for let it start.
+// Grids take turns in the order of the policy: in a turn some clusters of the grid begin, and every resident
+// cluster of it has its slice. The SMs are shared as by a GPU's block scheduler: a later grid gets those that
+// the earlier grids do not need.
 #include <algorithm>
 
 #include "sim/exec/grid.h"
@@ -101,7 +101,7 @@ Grid& Together::choose() {
   }
 }
 
-// The earliest grid waits for no other one, so it is its own fault.
+// The earliest grid waits for no other grid, so the deadlock is its own fault.
 void Together::break_deadlock() {
   for (Grid* grid : running_) {
     turn_to(*grid);
@@ -124,9 +124,9 @@ void Together::finish(Grid& grid, const char* fault) {
   }
 }
 
-// Returns true if the host's program goes on after this fault. The current grid has then been ended. That is
-// so for a deadlock that the observer lets pass (Grid::outlives). It is so, too, for a grid in which some
-// threads trapped and the others, which were let run on, cannot move or do not end.
+// Returns true if the host's program goes on after this fault; the current grid has then been ended. The
+// program goes on after a deadlock that the observer lets pass (Grid::outlives), and after a grid in which
+// some threads trapped and the others, which ran on, cannot move or do not end.
 bool Together::outlive(const Fault& fault) {
   Grid& grid = *current_;
   const bool still = fault.kind() == FaultKind::kDeadlock || fault.kind() == FaultKind::kGivenUp;
@@ -138,7 +138,7 @@ bool Together::outlive(const Fault& fault) {
   return true;
 }
 
-// The grid that failed is told last.
+// The observer is told last about the grid that failed.
 void Together::stop(const char* fault) {
   Grid* const failed = current_;
   if (std::find(running_.begin(), running_.end(), failed) == running_.end()) return;

@@ -7,7 +7,7 @@
 
 namespace sim {
 
-// Returns a time that goes on with every instruction, and faster where nobody does anything but look at it.
+// Returns a time that advances with every instruction, and faster while all warps only read clocks.
 static uint64_t read_clock(const Exec& x) {
   x.warp.clock_read_at = x.grid.stats.warp_instructions;
   return x.grid.stats.warp_instructions + x.grid.skipped;
@@ -176,7 +176,7 @@ bool Exec::prefetches(const Value& value, const char* rule) const {
   return false;
 }
 
-// A policy that wakes waits for ever would keep the machine from ever finding out that nothing moves.
+// If a policy woke waits again and again, the machine would never find out that nothing can move.
 bool Exec::wakes_early() {
   constexpr uint32_t kMost = 4;  // between two changes that a wait of the cluster may depend on
   if (warp.woken_at != cluster.events) {

@@ -24,8 +24,8 @@ static void set_join(Fragment& fragment, std::shared_ptr<Join> join) {
   fragment.join = std::move(join);
 }
 
-// Is called where the lanes of the fragment wait for the others. Returns false when they do wait; the
-// fragment is gone then.
+// Is called at the place where the lanes of the fragment wait for the other lanes of the join. Returns false
+// when they do wait; the fragment is gone then.
 static bool enter_join(Warp& warp, Fragment* fragment) {
   while (fragment->pc == fragment->join_pc) {
     const std::shared_ptr<Join> join = fragment->join;
@@ -82,8 +82,8 @@ static Fault apart(const Grid& grid, const Warp& warp, const Fragment& fragment,
                                          hex(warp.live) + " execute it" + others);
 }
 
-// Is called when nothing can move. Lanes at an .aligned instruction whose others wait at other instructions
-// of the warp will never be joined, which is a fault.
+// Is called when nothing can move. If some lanes of a warp are at an .aligned instruction and the other lanes
+// wait at other instructions, they will never meet, which is a fault.
 static void check_apart(const Grid& grid, const Warp& warp) {
   const Fragment* parked = nullptr;
   for (const auto& fragment : warp.fragments) {
@@ -151,8 +151,8 @@ static Fragment* pick(Warp& warp) {
   return nullptr;
 }
 
-// Goes on behind an instruction that could not be executed. Its result is zero, or true, which ends a loop
-// that waits.
+// Goes on after an instruction that could not be executed. Its result is zero, or true where it is a test, so
+// that a loop that waits ends.
 static void leave_out(Exec& x, const Inst& inst) {
   const auto fill = [&](const Value& value) {
     if (value.kind != Value::Kind::kRegister) return;
@@ -167,8 +167,8 @@ static void leave_out(Exec& x, const Inst& inst) {
   ++x.fragment->pc;
 }
 
-// A trap ends all threads of the grid, however far they are. The others go on as far as they can: that is a
-// run of the program in which these lanes were the slowest.
+// On hardware a trap ends all threads of the grid, however far they are. Here the other threads go on as far
+// as they can, as in a run of the program in which the trapped lanes were the slowest.
 static void hold_trap(Exec& x) {
   x.fragment->wait.kind = Wait::Kind::kTrap;
   x.grid.trapped = true;

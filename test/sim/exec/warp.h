@@ -54,15 +54,16 @@ struct Warp {
   uint32_t index = 0, live = 0;
   std::unique_ptr<uint64_t[]> registers;  // 32 lanes a register, with a value where `written` has the lane
   std::vector<uint32_t> written;          // by register: lanes that wrote all bits of it
-  // For a register that a lane did not write in whole: which bits are missing, and whence their poison came,
-  // by register * 32 + lane. Where there is no entry, it wrote none of them.
+  // For a register of which a lane did not write all bits: which bits are missing, and where their poison
+  // came from, by register * 32 + lane. If there is no entry, the lane wrote no bit of it.
   std::unordered_map<uint64_t, Hole> poisoned;
-  // Bytes of `local` by their offsets, which count where it says that nobody wrote the byte. Where there is
-  // no entry either, nobody did.
+  // Bytes of `local` with poison, by their offsets. An entry is looked at if `local` says that nobody wrote
+  // the byte; without an entry nobody wrote it.
   std::unordered_map<uint64_t, SpilledByte> spilled;
   std::vector<std::unique_ptr<Fragment>> fragments;
   std::vector<std::shared_ptr<Join>> joins;  // with lanes waiting in them
-  // Lanes were let go on although others were to join them: they wait where an instruction is .aligned.
+  // Lanes were released although other lanes had not joined them yet: at an .aligned instruction they wait
+  // for those.
   bool ahead = false;
   size_t turn = 0;
   std::unique_ptr<Bytes> local;  // lane-major

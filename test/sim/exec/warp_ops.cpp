@@ -8,8 +8,8 @@
 namespace sim::op {
 namespace {
 
-// What the lanes bring to an instruction that makes one result of all their values, and whence its poison
-// came.
+// The values that lanes bring to an instruction that makes one result out of all of them, and where their
+// poison came from.
 struct Given {
   Given(const Exec& x, const Value& value) {
     SIM_FOR_LANES(lane, x.mask) bits[lane] = x.bits(value, lane);
@@ -84,7 +84,8 @@ void vote(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) x.write(inst.operands[0].value, lane, result, given.origin);
 }
 
-// Two lanes differ where a bit that both know does; they are equal where both know all.
+// Two lanes are known to differ if a bit differs that is known in both, and to be equal if all bits are known
+// in both and are equal.
 void match_any(Exec& x, const Inst& inst) {
   if (!x.gather(uint32_t(x.uniform(inst.operands[2].value, "the member mask")))) return;
   const Given given(x, inst.operands[1].value);
@@ -122,7 +123,7 @@ void match_all(Exec& x, const Inst& inst) {
   }
 }
 
-// The ISA leaves the leader open but fixed for a mask.
+// The ISA leaves open which lane is the leader, but for one mask it is always the same.
 void elect(Exec& x, const Inst& inst) {
   if (!x.gather(uint32_t(x.uniform(inst.operands[1].value, "the member mask")))) return;
   const uint32_t leader =
@@ -141,8 +142,8 @@ void elect(Exec& x, const Inst& inst) {
   }
 }
 
-// The bits of a sum that lie below the lowest poison are certain, and so are those of a conjunction where a
-// lane has a zero and of a disjunction where one has a one.
+// The bits of a sum below the lowest poisoned bit are certain. A bit of a conjunction is certain if any lane
+// has a zero there, and a bit of a disjunction if any lane has a one.
 void redux(Exec& x, const Inst& inst) {
   if (!x.gather(uint32_t(x.uniform(inst.operands[2].value, "the member mask")))) return;
   const Given given(x, inst.operands[1].value);

@@ -1,8 +1,8 @@
 // wgmma_ops.cpp -- the tensor core of Hopper as a program uses it. The operation is asynchronous and works on
 // registers of its threads: from its issue until wgmma.wait_group of a group that holds it, accumulators and
-// fragments of A belong to the tensor core, and whoever names one is in error (PTX ISA 9.7.15.7.3). What a
-// thread did with them before has to be followed by wgmma.fence (PTX ISA 9.7.15.7.1). Layouts and descriptors
-// are engine/wgmma, the arithmetic is engine/numerics.
+// fragments of A belong to the tensor core, and an instruction that names one is an error (PTX ISA
+// 9.7.15.7.3). After a thread has used such registers, a wgmma.fence has to come before the wgmma (PTX ISA
+// 9.7.15.7.1). engine/wgmma has the layouts and descriptors, engine/numerics the arithmetic.
 #include <algorithm>
 #include <bit>
 
@@ -48,8 +48,8 @@ std::string role(const Use& use) { return use.accumulator ? "an accumulator" : "
         "waited for: " + describe(*use.mma_inst->statement));
 }
 
-// Takes the warp to its next wgmma instruction, which has to be the one that the others of its warpgroup come
-// to. Returns the step, or null where the warp sleeps until its lanes are together.
+// Takes the warp to its next wgmma instruction, which has to be the same as that of the other warps of its
+// warpgroup. Returns the step, or null if the warp sleeps until all its lanes have come.
 Warpgroup::Step* step(Exec& x, const Inst& inst) {
   if (!op::whole_warp(x)) return nullptr;
   const uint32_t first = first_warp(x.warp);
@@ -112,7 +112,8 @@ void check_same(const WgmmaOp& mine, const WgmmaOp& theirs) {
     wrong("scale-d of a wgmma differs between the warps of the warpgroup");
 }
 
-// What a thread did with a register, or the tensor core in another role, comes before a wgmma.fence.
+// Checks that a wgmma.fence follows the last use of a register by the thread, or by the tensor core in
+// another role.
 void check_fenced(const Exec& x, uint32_t id, const Use& use, const WgmmaWarp& state, bool same_place) {
   if (use.user != nullptr && use.user_fences == state.fences)
     wrong(register_name(x, id) + " was last named by " + describe(*use.user->statement) +
@@ -132,7 +133,7 @@ void take_registers(Exec& x, const Inst& inst, bool accumulate) {
     const bool accumulator = i < accumulators;
     const uint16_t place = uint16_t(accumulator ? i : 0);
     Use& use = state.uses[id];
-    // Accumulators of one shape are the tensor core's to keep in order, and what only reads does not
+    // The tensor core keeps accumulators of one shape in order by itself, and two uses that only read do not
     // conflict.
     const bool same_place = use.mma != 0 && use.accumulator == accumulator &&
                             (!accumulator || (use.place == place && use.columns == inst.columns));

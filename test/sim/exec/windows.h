@@ -1,7 +1,7 @@
 // windows.h -- the windows of the address space in which a thread sees shared and local memory.
 //
-// In the shared window of a CTA, [0, 1024) is reserved, as on the hardware, and so is what the policy shifts
-// the window by; static variables follow, then dynamic memory. A shared address is
+// In the shared window of a CTA, [0, 1024) is reserved, as on the hardware, and so are the bytes by which the
+// policy shifts the window; static variables follow, then dynamic memory. A shared address is
 // (rank in cluster << 24) | offset, so `address & 0xFEFFFFFF` names the even CTA of a pair.
 #pragma once
 

@@ -22,7 +22,7 @@
 namespace sim {
 
 constexpr const char* kOtherPhase = "mbarrier-bytes-in-other-phase";
-// What goes wrong at a barrier whose phases no longer fit the copies.
+// The rules that are broken at a barrier whose phases no longer fit the copies.
 constexpr std::array<std::string_view, 7> kOfPhases = {"mbarrier-copy-before-observed",
                                                        "mbarrier-arrive-before-observed",
                                                        "mbarrier-bytes-unobserved",
@@ -90,7 +90,7 @@ class Judge::Watcher : public Observers {
     if (!judge_.checkers_->explained()) judge_.add(kind, text);
     judge_.grid_was_cut_ |= kind == FaultKind::kTrap || kind == FaultKind::kDeadlock;
   }
-  // Of those that watch, only the trace looks at single instructions.
+  // Among the observers, only the trace looks at single instructions.
   void instruction(const Thread& thread, uint32_t mask, const Inst& inst) override {
     if (judge_.trace_) judge_.trace_->instruction(thread, mask, inst);
   }
@@ -150,8 +150,9 @@ SiteText Judge::text_of(const Site& site) const {
   return out;
 }
 
-// A barrier that was told of too few bytes lets waits end too early, from then on: its phases complete out of
-// step with the copies, which others touch while they land, until nothing moves. That is one mistake.
+// If a barrier was told of too few bytes, waits end too early from then on: its phases complete out of step
+// with the copies, threads touch the bytes of copies that are still landing, and at last nothing moves. All
+// this is one mistake.
 bool Judge::follows_from_another(const Finding& finding) {
   const std::string id = finding.rule->id;
   std::vector<MbarrierRef> barriers;

@@ -27,8 +27,8 @@ struct JudgeOptions {
   std::string json;     // file, written anew after every grid with findings, after every fault and at the end
   std::string names;    // file of a name table
   std::string program;  // as typed, for the replay line
-  // As in LaunchOptions: what is an error ends no grid; elect.sync elects the lowest lane; how long nothing
-  // may change.
+  // As in LaunchOptions: whether grids go on after errors, whether elect.sync elects the lowest lane, and how
+  // long nothing may change.
   bool go_on = false, elect_lowest = false;
   uint64_t patience = kDefaultPatience;
   bool align_as_declared = true;
@@ -75,8 +75,8 @@ class Judge {
   struct OfGrid {
     Dim3 shape;
     uint32_t declared_align = 0;  // as in GridStart
-    // Barriers, by CTA and offset, that counted bytes in another phase, and the report that says so. It names
-    // what follows from that, too.
+    // Barriers, by CTA and offset, that counted bytes in another phase than they should, and the report that
+    // says so. The report also names the consequences.
     std::map<std::pair<uint64_t, uint32_t>, size_t> out_of_step;
     std::set<std::pair<const Rule*, const Inst*>> consequences;  // that a report names
   };
@@ -103,7 +103,7 @@ class Judge {
   std::map<std::tuple<const Rule*, const Inst*, const Inst*>, size_t> by_site_;  // of this grid
   // With go_on: a trap or a deadlock has ended a grid, and did so before the latest grid started.
   bool grid_was_cut_ = false, behind_a_cut_ = false;
-  bool explained_ = false;  // a finding says more of the fault that ended the grid than the machine can
+  bool explained_ = false;  // a finding says more about the fault that ended the grid than the machine can
   size_t rendered_ = 0;
   size_t written_ = 0;
   uint64_t grids_ = 0;

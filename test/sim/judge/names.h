@@ -1,6 +1,7 @@
 // names.h -- what the bytes of a run are called. Names are learned from the program itself: a barrier is
 // known by the line that initialised it, shared memory by the TMA load that fills it, tensor memory by the
-// instruction that writes it, global memory by its allocation. A table of the user's goes before all of them.
+// instruction that writes it, global memory by its allocation. A table of the user takes precedence over all
+// learned names.
 #pragma once
 
 #include <map>

@@ -24,9 +24,10 @@ class Checkers {
  public:
   Checkers(const Checks& checks, const FindingSink& sink);
   const std::vector<std::unique_ptr<Observer>>& all() const { return all_; }
-  // Returns null when nobody asked for a certificate. It is that of the grid that ended last.
+  // Returns the certifier, with the certificate of the grid that ended last; null when nobody asked for a
+  // certificate.
   const Certifier* certifier() const { return certifier_; }
-  // True when findings say more of the latest fault than the machine does.
+  // True when findings say more about the latest fault than the machine does.
   bool explained() const { return protocol_ != nullptr && protocol_->explained(); }
 
  private:

@@ -10,7 +10,7 @@
 #include "sim/machine.h"
 #include "sim/text.h"
 
-// What there need not be is null.
+// An optional member that is absent becomes null.
 template <class T>
 struct nlohmann::adl_serializer<std::optional<T>> {
   static void to_json(json& out, const std::optional<T>& value) {
@@ -61,7 +61,8 @@ Report report_of(const Rule& rule) {
 }
 
 std::string Report::key() const {
-  // The alignment that a kernel does not declare is one cause, wherever a run happens to need it first.
+  // A missing declaration of alignment is one cause for each kernel, at whatever place a run needs the
+  // alignment first.
   if (rule == rule_of(FaultKind::kAlignment)) return rule + "|" + later.kernel;
   return rule + "|" + site_key(later) + "|" + (earlier ? site_key(*earlier) : "");
 }

@@ -59,12 +59,14 @@ struct Report {
   std::string missing;
   std::vector<std::string> notes;
   bool every_schedule = true;
-  // What the module declares of dynamic shared memory, where the schedule has aligned that no better; else 0.
+  // The alignment that the module declares for dynamic shared memory, if the schedule has aligned that memory
+  // no better; else 0.
   uint32_t declared_align = 0;
   std::vector<Seen> seen;
 
-  // Two findings are one when the same rule is broken at the same pair of source lines, or of instructions
-  // where no line is known; of what rests on the alignment of shared memory, in the same kernel.
+  // Two findings count as one when the same rule is broken at the same pair of source lines, or of
+  // instructions if no line is known. Findings that rest on the alignment of shared memory count as one in
+  // the same kernel.
   std::string key() const;
 };
 

@@ -1,7 +1,7 @@
 // bytes.h -- a flat run of memory with the state of every byte. All memory starts as poison, bytes that
-// nobody wrote; the destination of an asynchronous copy is in flight until the copy is complete. To read
-// either is a fault, with one exception. A load may ask which of its bytes are poison: these may go to a
-// register, and only their use is an error. The shared memory of a CTA is one such run.
+// nobody wrote; the destination of an asynchronous copy is in flight until the copy is complete. To read a
+// byte in either state is a fault, with one exception. A load may ask which of its bytes are poison: these
+// may go to a register, and only their use is an error. The shared memory of a CTA is one such run.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace sim {
 
-// The states of a byte. kWritten alone has a value.
+// The states of a byte. Only in the state kWritten it has a value.
 constexpr uint8_t kUnwritten = 0, kInFlight = 1, kWritten = 0xFF;
 
 // Most runs are as long as an access of one thread. Calls `use` with the length, then known to the compiler.

@@ -18,8 +18,8 @@ namespace sim {
 // Memory of no device is the host's (pinned, managed, parameters), which every device may use.
 inline constexpr int kNoDevice = -1;
 
-// A grid reaches the memory of the device that it runs on, and of the devices whose memory that one was given
-// access to.
+// A grid reaches the memory of the device that it runs on, and the memory of other devices to which that
+// device was given access.
 struct Reach {
   int device = 0;
   std::vector<int> peers;
@@ -46,7 +46,7 @@ class GlobalMemory {
   // Returns the allocation that holds all of [address, address + n), or null.
   Allocation* find(uint64_t address, size_t n);
 
-  // Says who reads and writes from now on.
+  // Says which device reads and writes from now on.
   void set_reach(Reach reach) { reach_ = std::move(reach); }
   // Fault kBounds (names the nearest allocation, or the device whose memory is out of reach), kPoison
   void read(uint64_t address, void* out, size_t n, Holes* holes = nullptr);  // as Bytes::read

@@ -56,7 +56,8 @@ class Parser {
   int64_t expect_integer(const char* what);
   void skip_statement();
 
-  // Counts what stands inside of what while it lives. The parser descends on the stack, which ends.
+  // Counts how deep the text is nested while an object of it lives. The depth is limited because the parser
+  // descends on the stack.
   class Nested {
    public:
     explicit Nested(Parser& parser);

@@ -97,7 +97,8 @@ void Parser::parse_registers(Body& body) {
       expect(">");
       if (count < 0 || count > kMostRegisters)
         lexer_.fail(FaultKind::kSyntax, name, "impossible number of registers");
-      // Who names each of its registers once has fewer than its text has bytes.
+      // A text that names each of its registers has fewer registers than bytes, which limits the number that
+      // may be declared.
       registers_ += static_cast<size_t>(count);
       if (registers_ > lexer_.text().size() + kSpareRegisters)
         lexer_.fail(FaultKind::kSyntax, name, "more registers than the module could name");

@@ -88,8 +88,8 @@ int64_t Parser::parse_constant_above(int precedence) {
       case '-': left -= right; break;
       case '*': left *= right; break;
       default:
-        // A divisor of -1 is handled apart, because the most negative number divided by it overflows on the
-        // host.
+        // A divisor of -1 is handled separately, because the most negative number divided by it overflows on
+        // the host.
         if (right == 0) lexer_.fail(FaultKind::kSyntax, where, "division by zero in a constant");
         if (op->text[0] == '/') {
           left = right == ~uint64_t{0} ? 0 - left : static_cast<uint64_t>(int64_t(left) / int64_t(right));

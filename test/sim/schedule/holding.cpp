@@ -1,4 +1,4 @@
-// holding.cpp -- who is held; those that are not held move as by default.
+// holding.cpp -- which agents are held. All others move as by default.
 #include "sim/schedule/holding.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// holding.h -- schedules that hold somebody back: what is held moves only when nobody else can.
+// holding.h -- schedules that hold some agents back: a held agent moves only when no other agent can.
 #pragma once
 
 #include "sim/schedule/seeded.h"

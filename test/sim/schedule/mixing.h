@@ -9,14 +9,15 @@
 namespace sim {
 
 // Reverse moves the highest warp first and, when none can run, the youngest operation, so that operations
-// gather while warps can run. Of the clusters the last runs first; all that fit on the machine begin
-// together.
+// gather while warps can run. Of the resident clusters the last one runs first, and as many clusters as fit
+// on the machine begin together.
 class Reverse : public Seeded {
  public:
   using Seeded::Seeded;
   void start() override;
   size_t next(const std::vector<Agent>& agents) override;
-  // Short, because clusters that poll use all of it while the one they wait for is still to come.
+  // The slice is short, because clusters that poll use all of it while the cluster that they wait for has not
+  // begun.
   uint64_t slice() override { return 1 << 14; }
   uint64_t clusters_to_begin(uint64_t room) override { return room; }
   size_t next_cluster(const std::vector<uint64_t>& clusters) override { return clusters.size() - 1; }
@@ -83,8 +84,8 @@ class Overlap : public Mixed {
 };
 
 // Priorities is probabilistic concurrency testing: everybody has a random priority and the highest moves; at
-// a few random steps the one that would move falls below all others. Whatever takes d = 3 ordered steps to go
-// wrong is found with a probability that is known and not small.
+// a few random steps the one that would move falls below all others. A mistake that shows only if d = 3 steps
+// happen in a certain order is found with a probability that is known and not small.
 class Priorities : public Seeded {
  public:
   using Seeded::Seeded;
@@ -112,7 +113,7 @@ class Priorities : public Seeded {
   size_t highest(const std::vector<Agent>& agents) const;
   void demote(const Agent& agent) { demoted_[name(agent)] = --lowest_; }
 
-  Random clusters_{0};  // separate, so that what one cluster does is the same in a grid of one
+  Random clusters_{0};  // separate, so that a cluster does the same in a grid of one cluster
   std::unordered_map<uint64_t, int64_t> demoted_;  // all below zero, where nobody begins
   int64_t lowest_ = 0;
   std::vector<uint64_t> changes_;  // steps

@@ -1,5 +1,5 @@
-// schedule.h -- adversarial schedules by name. Each mode is a family of legal runs that a particular mistake
-// does not survive; a run is a function of (mode, seed) alone.
+// schedule.h -- adversarial schedules by name. Each mode is a family of legal runs that reveals a particular
+// kind of mistake; a run is a function of mode and seed only.
 #pragma once
 
 #include <cstdint>

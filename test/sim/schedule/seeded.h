@@ -1,5 +1,5 @@
 // seeded.h -- what the schedules have in common: random bits that are the same on every machine, and the
-// choices that most of them make alike.
+// choices that most of them make in the same way.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ class Random {
 inline bool is_warp(const Agent& agent) { return agent.kind == Agent::Kind::kWarp; }
 size_t first_warp(const std::vector<Agent>& agents);  // agents.size() when none can run
 
-// Starvation has to end: a warp that polls memory never sleeps, and would wait for ever for those it keeps
-// from moving. After this many choices in a row, somebody else moves.
+// A schedule must not hold an agent back for ever: a warp that polls memory never sleeps, and would wait for
+// ever for agents that it keeps from moving. After this many choices in a row, another agent moves.
 constexpr uint32_t kPatience = 1000;
 
 // Seeded elects any lane, but always the same one of a mask, and makes all other choices as by default.

@@ -14,9 +14,9 @@ struct Rows {  // a rectangle: `height` rows of `width` bytes, `pitch` apart
 
 // These throw Failure when a device side is not inside one live allocation or the direction contradicts the
 // pointers. Bytes that nobody wrote stay poison when copied between device allocations, and reach the host
-// as a telling pattern. A copy reaches the memory of every device, a fill that of the device that does it
-// and of its peers: so an H200 answers. The observer is told which device bytes are read and written before
-// they are touched.
+// as a telling pattern. A copy may reach the memory of every device. A fill may reach the memory of the
+// device that does it and of the devices it has access to. An H200 behaves so. The observer is told which
+// device bytes are read and written before they are touched.
 void copy_bytes(Runtime& runtime, void* to, const void* from, size_t n, cudaMemcpyKind kind);
 void copy_rows(Runtime& runtime, void* to, size_t to_pitch, const void* from, const Rows& rows,
                cudaMemcpyKind kind);

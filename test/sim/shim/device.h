@@ -13,7 +13,7 @@ struct Runtime;
 
 constexpr int kGreatestStreamPriority = -5;  // the least is 0
 
-// As many devices can be simulated.
+// At most this many devices can be simulated.
 constexpr int kMaxDevices = 128;
 
 // Returns the calling thread's current device.

@@ -1,6 +1,7 @@
 // driver.cpp -- the driver API that CUDA programs reach around the runtime for: tensor maps above all, and
 // what cudaGetDriverEntryPoint or cuGetProcAddress hand out. A device has one context, its primary one, and
-// one of them is always current. Calls outside this table do not link, or are reported as not found by name.
+// the context of one device is always current. Calls that are not in this file do not link, or are reported
+// by name as not found.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
@@ -204,7 +205,7 @@ CUresult cuCtxSetCurrent(CUcontext context) {
 CUresult cuCtxGetDevice(CUdevice* device) { return driver_result(cudaGetDevice(device)); }
 CUresult cuCtxSynchronize() { return driver_result(cudaDeviceSynchronize()); }
 
-// Of memory that CUDA does not know every attribute is 0, as on an H200.
+// For memory that CUDA does not know every attribute is 0, as on an H200.
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
                                 CUdeviceptr pointer) {
   return driver_call("cuPointerGetAttributes", [&](Runtime& runtime) {
@@ -281,7 +282,7 @@ struct EntryPoint {
 };
 
 // The runtime that nvcc links into a program by default asks for every function of the driver, and first for
-// one without a name. It cannot work here, which is said once, and not for each function.
+// one without a name. That runtime cannot work here. This is said once, and not for each function.
 void say_missing(const char* name) {
   static std::atomic<bool> own_runtime = false;
   if (own_runtime) return;
@@ -348,7 +349,8 @@ cudaError_t look_up(const char* caller, const char* symbol, void** function, uns
 
 extern "C" {
 
-// As documented, an unknown symbol is a status and no error where there is a place for the status.
+// As documented, an unknown symbol is reported as a status and not as an error if the caller gives a place
+// for the status.
 CUresult cuGetProcAddress(const char* symbol, void** function, int, cuuint64_t,
                           CUdriverProcAddressQueryResult* status) {
   if (!symbol || !function) return CUDA_ERROR_INVALID_VALUE;

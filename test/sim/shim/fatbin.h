@@ -23,7 +23,7 @@
 namespace sim::shim {
 
 // The container is damaged, of an unknown form, or holds nothing that this machine can run; the text says
-// which, and of damage at which byte.
+// which of these, and for damage at which byte.
 class FatbinError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -46,11 +46,11 @@ struct FatbinEntry {
 // `wrapper` is what __cudaRegisterFatBinary receives.
 std::vector<FatbinEntry> fatbin_entries(const void* wrapper);
 
-// Returns the PTX that stands for what the machine's driver would run. A cubin that runs on the machine goes
-// before any PTX: then it is the PTX of the same target. Otherwise it is the PTX the driver would compile. Of
-// several, the newest architecture wins; of one architecture, 'a' goes before 'f' before none (as an H200 was
-// seen to choose). Throws FatbinError when there is none, or when the machine would run a cubin whose PTX was
-// not embedded.
+// Returns the PTX that stands for what the machine's driver would run. If a cubin runs on the machine, it
+// takes precedence over PTX, and the result is the PTX of the same target. Otherwise the result is the PTX
+// that the driver would compile. Among several, the newest architecture wins; within one architecture 'a'
+// goes before 'f', and 'f' before no suffix (as an H200 was seen to choose). Throws FatbinError when there is
+// none, or when the machine would run a cubin whose PTX was not embedded.
 const FatbinEntry& select_ptx(const std::vector<FatbinEntry>& entries, const Machine& machine);
 
 std::string unpack_ptx(const FatbinEntry& entry);

@@ -31,8 +31,9 @@ static cudaError_t error_of(FaultKind kind) {
   return cudaErrorLaunchFailure;
 }
 
-// What is not held any more is over. A programmatic launch depends on the one right before it: those that
-// this one depends on itself stand in `after` because nobody has come past them.
+// Launches that are not held any more are complete. A programmatic launch depends on the launch right before
+// it; the launches that this earlier one depends on also stand in `after`, because the stream has not come
+// past them.
 static void put_in_order(Launch& launch, const WorkInProgress& work,
                          const std::vector<std::unique_ptr<Launch>>& held) {
   std::vector<const Launch*>& before = work.programmatic ? launch.preceding : launch.after;

@@ -11,14 +11,15 @@ namespace sim::shim {
 
 struct Runtime;
 
-// Takes the launch that HostOrder::current is, which was announced, and runs it unless the schedule holds it.
+// Takes the launch that is HostOrder::current, which has been announced, and runs it unless the schedule
+// holds it.
 void hold(Runtime& runtime, std::unique_ptr<Launch> launch);
 // Runs what is held. Throws Failure when a grid faults, which then counts as the caller's.
 void run_held(Runtime& runtime);
-// Does the same where nobody can be told of a failure, which is recorded.
+// Does the same in calls that cannot return a failure; the failure is recorded.
 void run_held_quietly(Runtime& runtime, const char* function);
 
-// Throws the fault of a launch on as the Failure that a caller is told, and tells the judge. The memory of a
+// Turns the fault of a launch into the Failure that the caller gets, and tells the judge. The memory of a
 // device whose grid stopped midway cannot be trusted; a launch that began nothing leaves it as it was.
 [[noreturn]] void fail_launch(Runtime& runtime, const Fault& fault, bool began);
 

@@ -1,6 +1,6 @@
 // host_order.h -- the numbers of host work and what each piece comes after. Work runs in the call that
-// enqueues it, but for launches that a schedule holds (held.h), so nothing here decides when work runs; it
-// says what CUDA promises about its order, which is less: a stream is in order, events join streams, the
+// enqueues it, except launches that a schedule holds (held.h), so nothing here decides when work runs; this
+// file says what CUDA promises about its order, which is less: a stream is in order, events join streams, the
 // legacy default stream joins those of its device, a copy between two devices in it joins everything of
 // both, and a synchronising call puts everything that the host enqueues later after what it waited for.
 #pragma once
@@ -23,7 +23,8 @@ bool contains(const Frontier& frontier, uint64_t id);
 struct Runtime;
 struct Stream;
 
-// One piece of work on its way. It begins when it is enqueued, and whoever does it announces it before.
+// One piece of work on its way. It begins when it is enqueued, and the code that executes it announces it
+// before.
 struct WorkInProgress {
   const char* what = "";
   Frontier after;
@@ -44,7 +45,7 @@ class HostOrder {
   Frontier everything(Runtime& runtime, int device) const;
   // All later work of the device comes after `frontier`.
   void hold_back(int device, const Frontier& frontier) { merge(devices_[device].floor, frontier); }
-  // A stream that goes away leaves its work behind.
+  // The work of a stream that is destroyed remains.
   void orphan(const Stream& stream);
 
   // The work that is being done now; it is null outside submit().

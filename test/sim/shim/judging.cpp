@@ -44,7 +44,7 @@ void at_exit() {
   }
 }
 
-// A program that was to be judged and cannot be must not look judged.
+// A program that should be judged but cannot be must not look as if it had been judged.
 [[noreturn]] void refuse(const std::exception& error) {
   std::fprintf(stderr, "simulated CUDA: %s\n", error.what());
   std::fflush(nullptr);

@@ -8,8 +8,8 @@ namespace sim::shim {
 
 struct Runtime;
 
-// Returns policy and observer of work that begins now. The policy of a test goes before the judge's; both
-// observe.
+// Returns policy and observer of work that begins now. The policy of a test takes precedence over the
+// judge's; the observers of both observe.
 LaunchOptions launch_options(Runtime& runtime);
 // Passes a fault to the judge, if there is one.
 void judge_fault(Runtime& runtime, FaultKind kind, const std::string& text);

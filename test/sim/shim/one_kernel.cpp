@@ -7,7 +7,7 @@
 namespace sim::shim {
 
 // Returns where the next line begins that is a directive; npos: none is left. A directive begins with a dot,
-// which no instruction does, and so do the many lines with bytes of debug information. `at` lies in front.
+// as do the many lines with bytes of debug information, and no instruction does. The search begins at `at`.
 static size_t next_directive(const std::string& text, size_t at) {
   do {
     at = text.find('\n', at);

@@ -6,10 +6,10 @@
 namespace sim::shim {
 
 // Takes every other kernel out of the text, each with the functions behind it, which are those that it calls;
-// lines keep their numbers. Returns false, and leaves the text alone, where it has no such kernel.
+// lines keep their numbers. Returns false, and does not change the text, if it has no such kernel.
 bool keep_kernel(std::string& text, const std::string& name);
 
-// Says whether the kernels of a module have nothing in common but functions: no variables in memory.
+// Returns whether the kernels of a module share only functions, and no variables in memory.
 bool kernels_stand_alone(const std::string& text);
 
 }  // namespace sim::shim

@@ -67,8 +67,8 @@ class Registry {
   Kernel& kernel(const void* stub_or_handle);
   // Throws Failure cudaErrorInvalidSymbol when the variable is unknown.
   GlobalVariable variable(const void* host_variable, GlobalMemory& memory, int device);
-  // Loads on first use on the device. Throws Failure with the loader's text when the PTX is missing,
-  // malformed or unsupported.
+  // Loads the module at its first use on the device. Throws Failure with the loader's text when the PTX is
+  // missing, malformed or unsupported.
   const Module& module(FatBinary& binary, GlobalMemory& memory, int device);
   const Module& module(const Kernel& kernel, GlobalMemory& memory, int device);  // which has this kernel
   const KernelInfo& info(const Kernel& kernel, GlobalMemory& memory, int device);

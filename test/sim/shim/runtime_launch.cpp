@@ -79,8 +79,8 @@ void check(const Machine& machine, const LaunchRequest& request, const KernelInf
   }
 }
 
-// The runtime refuses a cluster that has room nowhere on the machine, when it is launched; asked for the
-// occupancy it counts 0.
+// The runtime refuses a launch whose clusters can run nowhere on the machine; a call for their occupancy
+// returns 0.
 void check_room(const Machine& machine, const LaunchRequest& request, const KernelInfo& info) {
   const uint64_t cluster = volume(request.config.cluster);
   if (cluster > 1 && max_active_clusters(machine, info, request.config) == 0)

@@ -301,7 +301,8 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
   });
 }
 
-// The devices are those of the two sides, and the pointers say the same: an H200 does not compare them.
+// The devices of the two sides follow from the pointers. The arguments say them once more, and an H200 does
+// not compare the two.
 cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device, size_t n) {
   return call("cudaMemcpyPeer", [&](Runtime& runtime) {
     sim::shim::require_device(runtime, to_device);

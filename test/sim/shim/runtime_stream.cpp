@@ -1,5 +1,5 @@
-// runtime_stream.cpp -- streams, events, captures and graphs of the runtime API. Work was done when the
-// call that submitted it returned, or runs in the call that waits (held.h), so there is nothing to wait for;
+// runtime_stream.cpp -- streams, events, captures and graphs of the runtime API. Work is complete when the
+// call that submitted it returns, or runs in the call that waits (held.h), so there is nothing to wait for;
 // only the rules of captures are left to check.
 #include <cuda_runtime_api.h>
 
@@ -24,7 +24,7 @@ static void require_uncaptured(const Event& event) {
   fail(cudaErrorCapturedEvent, "the event was last recorded in a captured stream");
 }
 
-// The host learns that the stream is done. A query that says so teaches the same.
+// The host learns that the work of the stream is complete, as it does by a query that says so.
 static void wait_for(Runtime& runtime, const char* what, cudaStream_t stream) {
   Stream& target = runtime.streams.find(stream);
   runtime.streams.forbid_capturing(target);
@@ -48,7 +48,8 @@ static void instantiate(Runtime& runtime, cudaGraphExec_t* exec, cudaGraph_t gra
       &runtime.streams.instantiate(runtime.streams.find_graph(graph), flags));
 }
 
-// Every step comes after those it depends on, the first ones after the stream and the graph's launch before.
+// Every step comes after the steps it depends on, and the first steps come after the work of the stream and
+// the previous launch of the graph.
 static void launch_graph(Runtime& runtime, GraphExec& graph, cudaStream_t handle) {
   Stream& stream = runtime.streams.find(handle);
   runtime.streams.forbid_implicit_dependency(stream);

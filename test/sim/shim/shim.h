@@ -17,8 +17,8 @@ namespace sim::shim {
 
 // Returns the full report of the last kernel fault or failed call, empty when there was none.
 std::string last_fault_text();
-// Forgets the sticky error, the fault text and this thread's last error, as a new process would: a device has
-// no other way out of a fault. Memory, streams and modules stay as the faulting kernel left them.
+// Forgets the sticky error, the fault text and this thread's last error, as a new process would. There is no
+// other way to use a device after a fault. Memory, streams and modules stay as the faulting kernel left them.
 void clear_fault();
 
 // Applies to every launch from now on, graph launches included; both pointers must outlive those launches.
@@ -33,8 +33,8 @@ void set_judge(Judge* judge);
 // is reset: allocations, modules, streams, events and function attributes are gone, and every fat binary is
 // asked anew for the image that this GPU runs.
 void set_machine(const Machine& machine);
-// Sets the number of such GPUs, in place of SIM_DEVICES (1 unless it is set). The devices that go are reset,
-// and those that stay keep what they have. The calling thread's current device is 0 then.
+// Sets the number of such GPUs, in place of SIM_DEVICES (1 unless it is set). Devices that are removed are
+// reset, and the others keep their state. The calling thread's current device is 0 then.
 void set_device_count(int count);
 // Returns the names of the kernels whose code is loaded on a device, of all fat binaries.
 std::vector<std::string> loaded_kernels(int device);
@@ -42,8 +42,8 @@ std::vector<std::string> loaded_kernels(int device);
 GlobalMemory& memory();
 
 // Sets what is applied to the PTX of every fat binary: `edit` when it is parsed, before it is decoded, and
-// `cut` to the text before that, to take out what is not needed. Empty functions end it. A module that is
-// already loaded stays as it is until reload_modules().
+// `cut` to the text before that, to take out parts that are not needed. Empty functions end this. A module
+// that is already loaded stays as it is until reload_modules().
 void set_module_editor(ModuleEditor edit, std::function<void(std::string&)> cut = {});
 // Drops every decoded module: the next use parses, edits and decodes it again. Its device variables start
 // afresh, at new addresses; function attributes stay.

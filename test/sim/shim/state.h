@@ -102,9 +102,9 @@ cudaError_t call(const char* function, Body&& body) noexcept {
   }
 }
 
-// Runs a stream operation now, in call order, which is one legal schedule of any set of streams, but for
-// launches that the schedule holds (held.h); or makes it a node when the stream is being captured. Returns
-// what work that waits for this one comes after.
+// Runs a stream operation now, in call order, which is one legal schedule of any set of streams; only
+// launches may be held by the schedule (held.h). If the stream is being captured, the operation becomes a
+// node. Returns what work that waits for this one comes after.
 Frontier submit(Runtime& runtime, cudaStream_t stream, Task task);
 // Does the same with a copy between the memories of two devices that goes into the null stream: it comes
 // after all work of both, and all their later work comes after it.
@@ -113,8 +113,8 @@ Frontier submit_between(Runtime& runtime, int one, int other, Task task);
 Frontier perform(Runtime& runtime, const Task& task, Frontier after);
 
 // Programs compiled with --default-stream per-thread call these names. They share the bodies: with eager
-// execution the two default streams differ in nothing but the implicit-capture rule, where this runtime keeps
-// to the legacy one.
+// execution the two default streams differ only in the implicit-capture rule, in which this runtime follows
+// the legacy stream.
 #define SIM_PER_THREAD_STREAM(function) \
   extern "C" decltype(function) function##_ptsz __attribute__((alias(#function)))
 #define SIM_PER_THREAD_DEFAULT(function) \

@@ -172,7 +172,7 @@ void Streams::record_event(Stream& stream, Event& event, Frontier done) {
 
 void Streams::wait_event(Stream& stream, Event& event) {
   const std::shared_ptr<Capture> capture = event.capture.lock();
-  // Work outside captures is on its way as soon as it was submitted: there is only an order to remember.
+  // Work outside captures runs, or is held, when it is submitted, so only its order has to be remembered.
   if (!capture || !capture->graph) {
     if (stream.capture && event.recorded) {
       stream.capture->invalidated = true;
@@ -274,8 +274,8 @@ Frontier submit(Runtime& runtime, cudaStream_t handle, Task task) {
   }
   runtime.streams.forbid_implicit_dependency(stream);
   const Frontier before = runtime.order.before(runtime, stream);
-  // A launch overlaps only launches right before it in its stream: whatever else it comes after, they came
-  // after as well.
+  // A launch overlaps only launches right before it in its stream. Everything else that it comes after, those
+  // launches come after as well.
   const auto known = [&](uint64_t id) {
     return contains(stream.done, id) || contains(stream.launched_after, id);
   };

@@ -113,7 +113,7 @@ class Streams {
   Graph* end_capture(Stream& stream);  // the graph lives until destroy_graph()
   // Adds a node after the stream's frontier; the node becomes the frontier.
   Node& append(Stream& stream, Task task);
-  // `done` is what the work enqueued before the record comes down to.
+  // `done` is the frontier of the work that was enqueued before the record.
   void record_event(Stream& stream, Event& event, Frontier done);
   void wait_event(Stream& stream, Event& event);
   // The rules on calls while a capture is under way. Each throws Failure and invalidates the capture that the

@@ -130,7 +130,7 @@ TEST_CASE("a zero, a shift of everything and a choice leave nothing of what nobo
   CHECK(missing("shl.b32 d, x, y;", {0, 32}, {all, 0}) == 0);
   CHECK(missing("shl.b32 d, x, y;", {1, 0}, {0, 1}) == ~uint64_t(0));
   CHECK(missing("cvt.u32.u8 d, x;", {3}, {0xFFFFFF00}) == 0);
-  CHECK(missing("mul.f32 d, x, y;", {0, 0}, {all, 0}) == ~uint64_t(0));  // infinity times zero is none
+  CHECK(missing("mul.f32 d, x, y;", {0, 0}, {all, 0}) == ~uint64_t(0));  // infinity times zero is not zero
 }
 
 TEST_CASE("integer sums and products wrap in their own width", "[alu]") {

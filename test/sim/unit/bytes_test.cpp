@@ -54,7 +54,7 @@ TEST_CASE("bytes: a reader that asks for holes is told which bytes nobody wrote"
     CHECK(holes.bytes == uint64_t{1} << hole);
     CHECK(holes.cause(hole) == "byte " + std::to_string(8 + hole) + " of shared memory was never written");
     for (size_t i = 0; i < n; ++i) CHECK((i == hole || out[i] == ones[i]));
-    // What an asynchronous write may be writing is no hole.
+    // A byte that an asynchronous write may be writing is no hole.
     bytes.expect(8 + hole, 1);
     CHECK_THROWS_WITH(bytes.read(8, out, n, &holes),
                       dualgemm_test::contains("has an asynchronous write that has not completed"));

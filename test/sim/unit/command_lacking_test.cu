@@ -1,4 +1,4 @@
-// command_lacking_test.cu -- a program for command_test.cpp: of its two kernels one has something that the
+// command_lacking_test.cu -- a program for command_test.cpp: one of its two kernels uses something that the
 // simulator lacks.
 #include <cuda_runtime.h>
 
@@ -6,7 +6,7 @@
 
 namespace {
 
-// Has an instruction that the simulator lacks, which it does not come to.
+// Has an instruction that the simulator lacks, but never executes it.
 __global__ void multiply(float* out, int never) {
   float d[4] = {};
   if (never != 0)

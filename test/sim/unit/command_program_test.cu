@@ -60,7 +60,7 @@ __global__ void fail(int* out) {
 
 __global__ void same_word(int* out) { out[0] = 1; }
 
-// Prefetches what is not there, which does no harm.
+// Prefetches an address outside every allocation, which does no harm.
 __global__ void advice(int* out) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(uint64_t{4096}) : "memory");
   out[0] = 1;

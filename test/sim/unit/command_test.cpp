@@ -127,7 +127,7 @@ TEST_CASE("a program with its own copy of the runtime is told how to compile", "
 }
 
 TEST_CASE("from which class on findings fail is chosen", "[command]") {
-  // What breaks the letter of the ISA fails unless it is allowed, by its rule or all of its class.
+  // A finding of class S fails the command unless its rule is allowed, or all findings of its class are.
   CHECK(command("--quiet " + program + " same").status == 1);
   CHECK_THAT(command("--quiet " + program + " same").text, contains("0 E, 1 S"));
   CHECK(command("--quiet --allow warp-same-write " + program + " same").status == 0);

@@ -145,7 +145,7 @@ inline std::string coordinates(const Tensor& t, std::string* registers) {
   return code;
 }
 
-// The box reaches over an edge in every dimension but the first at its low end.
+// The box reaches over the high edge of dimensions 0 to 3 and over the low edge of dimension 4.
 inline Tensor of_rank(uint32_t rank) {
   return {rank, {8, 3, 4, 2, 3}, {8, 2, 2, 2, 2}, {4, 2, 3, 1, -1}, {1, 12, 60, 300, 900}, 1840, 6000};
 }

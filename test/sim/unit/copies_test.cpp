@@ -212,7 +212,7 @@ TEST_CASE("a prefetch of a box far outside its tensor is remarked on", "[copies]
   CHECK(remarks(0, 18) == far);
   CHECK(remarks(0, -16) == far);
   CHECK(remarks(72, 0) == far);
-  // One that begins between multiples of 16 bytes is a fault, as in any copy of a box.
+  // A box that does not begin at a multiple of 16 bytes is a fault, as in any copy of a box.
   CHECK(sim_test::fault_of([&] { remarks(1, 0); }).kind() == FaultKind::kMisaligned);
 }
 

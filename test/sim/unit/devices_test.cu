@@ -341,7 +341,7 @@ TEST_CASE("work of two devices has an order where the host or an event gives it 
   int* const out[] = {allocate_on(0), allocate_on(1)};
   const Event event;
   Recorder record;
-  // Null streams: each is ordered with the blocking streams of its own device alone.
+  // Null streams: each is ordered only with the blocking streams of its own device.
   one<<<1, 1>>>(out[0]);
   const auto then_on_the_other = [&] {
     const On current(1);

@@ -1,6 +1,6 @@
 // footprint_test.cpp -- what tensor core instructions say they will touch, against offsets worked out by hand
-// from the layouts, and against what they do touch: with everything else unwritten they run, and without any
-// one piece of it they fault.
+// from the layouts, and against what they do touch: they run if all other memory is unwritten, and fault if
+// any one piece of the footprint is unwritten, too.
 #include "sim/engine/footprint.h"
 
 #include <algorithm>
@@ -43,8 +43,7 @@ static std::vector<Bytes> operator+(std::vector<Bytes> a, const std::vector<Byte
   return a;
 }
 
-// The ranges are cut into pieces of 16 bytes: how they are merged is not part of the claim, that they do not
-// overlap is.
+// The ranges are cut into pieces of 16 bytes: the ranges may be merged in any way, but must not overlap.
 static std::vector<Bytes> pieces(const std::vector<Bytes>& ranges) {
   std::vector<Bytes> out;
   for (const auto& [cta, address, bytes] : ranges)

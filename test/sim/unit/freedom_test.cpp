@@ -1,5 +1,5 @@
 // freedom_test.cpp -- the liberties a policy may take with one warp: tensor memory loads and stores that take
-// effect late, another elected lane, lanes that stay apart after a branch.
+// effect late, another elected lane, lanes that stay diverged after a branch.
 #include "sim/exec/policy.h"
 #include "sim/unit/recorder.hpp"
 #include "sim/unit/tensor_fixture.hpp"

@@ -1,4 +1,5 @@
-// host_work.hpp -- what tests of the order of host work share: a watcher that remembers it, streams, events.
+// host_work.hpp -- what tests of the order of host work share: a watcher that remembers this order, streams,
+// events.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -21,7 +21,7 @@ __global__ void first(int* out) { out[0] = 1; }
 __global__ void second(int* out) { out[1] = 2; }
 __global__ void third(int* out) { out[2] = 3; }
 
-// Each thread reads what one of the other warp wrote, without a barrier between.
+// Each thread reads what a thread of the other warp wrote, without a barrier between.
 __global__ void exchange(int* out) {
   __shared__ int values[64];
   values[threadIdx.x] = 0;

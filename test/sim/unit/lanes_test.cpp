@@ -49,7 +49,7 @@ TEST_CASE("brx.idx sends every lane to its own target, and the lanes meet again 
   const char* const guard = GENERATE("", "@%p1 ");
   INFO(guard);
   const bool guarded = *guard != 0;
-  // Without the guard's lanes (28 to 31) the others still branch; those fall through to L0.
+  // The guard is false in lanes 28 to 31, which fall through to L0; the other lanes still branch.
   const auto out = lanes(std::string(R"(
     .reg .b32 %index;
     rem.u32 %index, %r1, 3; setp.lt.u32 %p1, %r1, 28;

@@ -65,7 +65,7 @@ TEST_CASE("a part of a GPU has the SMs and the clusters that are asked for, and 
   CHECK(clusters(machine, 192, 1, kAlone) == part.sms);
   CHECK(clusters(machine, 192, 2, kAlone) == part.of_2);
   CHECK(clusters(machine, 192, 4, kAlone) == part.of_4);
-  // A cluster takes an SM for each CTA, also where there would be room for two.
+  // Each CTA of a cluster takes an SM of its own, even if two of them would fit on one SM.
   if (part.of_2 == 0) CHECK(clusters(machine, 192, 2, 0) == 0);
   if (part.of_4 == 0) CHECK(clusters(machine, 192, 4, 0) == 0);
 

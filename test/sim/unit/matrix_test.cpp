@@ -109,7 +109,7 @@ TEST_CASE("ldmatrix and stmatrix refuse rows that are misaligned or elsewhere, a
 
 TEST_CASE("ldmatrix brings what nobody wrote as poison of the registers that it goes to",
           "[matrix][poison]") {
-  // Rows of 16 bytes lie 48 bytes apart, and those of the last matrix are looked for in between.
+  // The distance of rows of 16 bytes is 48 bytes. The addresses of the last matrix point between the rows.
   const std::string load =
       "setp.ge.u32 p, %r1, 24; @p add.u32 %r3, %r3, 16;"
       "ldmatrix.sync.aligned.m8n8.x4.shared.b16 " +

@@ -30,8 +30,8 @@ struct Format {
 };
 constexpr Format kF16{10, -14}, kBf16{7, -126}, kF32{23, -126};
 
-// The exponent that a number brings to the alignment: that of its leading bit, or of a subnormal number of
-// the format that of the smallest normal one.
+// The exponent by which a number is aligned: the exponent of its leading bit, but for a subnormal number of
+// the format the exponent of the smallest normal number.
 static int exponent_of(float x, const Format& f) { return std::max(term_of(x).leading(), f.least); }
 
 // Cuts toward zero to units of 2^unit.
@@ -74,9 +74,9 @@ struct Tile {
   std::vector<float> a, b, c;
 };
 
-// What a tile is made of: numbers of a format whose exponents lie in [low, high], and accumulators. When it
-// is split, the operands of each k are of one size: where those of A are about 2^low, those of B are about
-// 2^high, and the other way round, so that all products are about 2^(low + high).
+// What a tile is made of: numbers of a format whose exponents lie in [low, high], and accumulators. If a tile
+// is split, then for each k the elements of A are about 2^low and those of B about 2^high, or the other way
+// round, so that all products are about 2^(low + high).
 struct Range {
   Format format;
   int low, high, c_low, c_high;

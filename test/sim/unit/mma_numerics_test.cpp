@@ -296,8 +296,8 @@ TEST_CASE("NVFP4 products equal an independent scalar model on 1e6 random vector
   CHECK(special >= 10000);  // NaN, infinities, zeros and subnormals are really among them
 }
 
-// Of a tile that reaches beyond its matrices rows 4 to 7 and columns 16 to 31 are zeros of either sign. Their
-// scales count all the same: they cut accumulators, and NaN among them is NaN.
+// In a tile that reaches beyond its matrices, rows 4 to 7 and columns 16 to 31 are zeros of either sign.
+// Their scales count all the same: they cut accumulators, and NaN among them is NaN.
 TEST_CASE("numerics: rows and columns of zeros in a tile are what the reference says", "[mma]") {
   constexpr int kRows = 12, kColumns = 48, kRounds = 40;
   dualgemm_test::Rng random(2031);

@@ -37,7 +37,7 @@ static std::string repeated(const std::string& text, int times) {
   return out;
 }
 
-// Functions with so many calls each of the one before.
+// Functions, each of which calls the one before it so many times.
 static std::string chain(int functions, int calls) {
   std::string out = ".func f0() { ret; }\n";
   for (int i = 1; i < functions; ++i)

@@ -1,6 +1,6 @@
-// overlap_test.cu -- grids that CUDA does not order, under the schedule that runs them together: what was
-// launched in two streams, and chains of programmatic launches. What nothing orders is found, with both
-// kernels, and goes wrong in some run; what is ordered is right in all.
+// overlap_test.cu -- grids that CUDA does not order, under the schedule that runs them together: launches in
+// two streams, and chains of programmatic launches. Accesses that nothing orders are found, with the names of
+// both kernels, and give a wrong result in some run; ordered accesses give the right result in all runs.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -27,8 +27,8 @@ constexpr uint32_t kWords = 64, kSeeds = 16;
 __device__ void let_the_next_start() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 __device__ void wait_for_the_grid_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
-// An ordinary load, which the compiler leaves as it is. The stores are strong: one ordinary access is enough
-// for a race.
+// An ordinary load, which the compiler leaves as it is. The stores are strong: it is enough for a race that
+// one of the two accesses is ordinary.
 __device__ uint32_t load(const uint32_t* word) {
   uint32_t value;
   asm volatile("ld.global.u32 %0, [%1];" : "=r"(value) : "l"(word));

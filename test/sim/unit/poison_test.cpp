@@ -1,5 +1,5 @@
-// poison_test.cpp -- bytes of memory that nobody wrote: loaded, passed to functions, brought to other lanes
-// and copied they are no fault, and beside each stands the use that is one.
+// poison_test.cpp -- bytes of memory that nobody wrote. It is no fault to load them, pass them to functions,
+// bring them to other lanes or copy them; next to each of these cases is a use that is a fault.
 #include "sim/unit/lanes_fixture.hpp"
 #include "support/catch.hpp"
 
@@ -8,8 +8,8 @@ namespace poison_test {
 using namespace sim_test;
 using sim::FaultKind;
 
-// Every thread has 16 bytes at [%rd2] of shared, global or local memory, whose word 1 it wrote, and after
-// them 16 that nobody wrote.
+// Every thread has 32 bytes at [%rd2] of shared, global or local memory. It wrote word 1 of the first 16
+// bytes; nobody wrote the last 16.
 struct Place {
   std::string space, declaration;
 };
@@ -150,7 +150,7 @@ TEST_CASE("an argument that was never set is no fault unless the function uses i
 }
 
 TEST_CASE("what lanes tell each other is poison as far as it depends on poison", "[poison]") {
-  // %r20 was never written; of lane 0 %r3 is, and the others have 5; %p1 is %r3 == 5; %p2 is false.
+  // %r20 was never written. %r3 is %r20 in lane 0, and 5 in the other lanes. %p1 is %r3 == 5; %p2 is false.
   const std::string before =
       "setp.gt.u32 %p2, %r1, 40; setp.eq.u32 %p3, %r1, 0; mov.u32 %r3, 5; @%p3 mov.u32 %r3, %r20;"
       "setp.eq.u32 %p1, %r3, 5; and.pred %p4, %p1, %p3; setp.eq.u32 %p5, %r1, 1;";

@@ -206,7 +206,8 @@ TEST_CASE("certificate on the machine: a ring is certified as long as every lane
     CHECK(b.certified());
     CHECK(b.phases == 3);
   }
-  // Without it, lanes other than the one that releases the stage may still be about to wait for it.
+  // If bar.warp.sync is missing, other lanes than the one that releases the stage may still have to wait for
+  // the stage.
   const Outcome loose = run(edited({"bar.warp.sync 0xffffffff;", ""}));
   REQUIRE(loose.certificate.barriers.size() == 4);
   CHECK(loose.certificate.certified() == 2);

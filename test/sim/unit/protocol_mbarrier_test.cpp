@@ -1,5 +1,5 @@
-// protocol_mbarrier_test.cpp -- the protocol checker on mbarriers: each rule on a stream that keeps it and on
-// one that breaks it and no other.
+// protocol_mbarrier_test.cpp -- the protocol checker on mbarriers: each rule on a stream that keeps it, and
+// on a stream that breaks only this rule.
 #include "protocol_stream.hpp"
 #include "support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // race_async_test.cpp -- the race checker on asynchronous operations: copies, proxies, bulk groups, commits,
-// and what crosses CTAs and grids; each beside the same stream without what orders it.
+// and what crosses CTAs and grids; each next to the same stream without the events that order it.
 #include "sim/unit/race_ring.hpp"
 #include "support/catch.hpp"
 

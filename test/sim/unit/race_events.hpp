@@ -108,8 +108,8 @@ class Events {
     checker.accesses({load});
   }
   // Adds one instruction of a whole warp: lane i touches r advanced by i * step.
-  // Stores with a digest store the same bytes.
-  // `collective`: they make one access.
+  // Stores with the same digest store the same bytes.
+  // `collective`: the lanes together make one access.
   void warp_access(uint64_t cta, uint32_t warp, Region r, bool write, uint32_t step, uint64_t digest = 0,
                    bool collective = false) {
     const sim::Inst* one = inst();

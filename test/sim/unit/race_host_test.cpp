@@ -238,7 +238,7 @@ TEST_CASE("A copy of the host beside a grid that loads by TMA", "[race]") {
   CHECK(run({}) == "race-grids");
 }
 
-// The events that come are those of another grid.
+// The events from here on belong to another grid.
 static void turn_to(Events& e, uint64_t work) { e.checker.resume(work); }
 
 TEST_CASE("Grids that run together are told apart by their work, not by the numbers of their CTAs",

@@ -370,7 +370,7 @@ TEST_CASE("Edges between CTAs need cluster scope on both sides", "[race]") {
     return e.broken();
   };
   CHECK(run(Scope::kCluster, Scope::kCluster) == "");
-  // What follows from a scope too narrow alone is no worse than the scope.
+  // If a too narrow scope is the only mistake, its consequences are not reported as something worse.
   CHECK(run(Scope::kCta, Scope::kCluster) == "scope-mismatch");
   CHECK(run(Scope::kCluster, Scope::kCta) == "scope-mismatch");
   Events relaxed;

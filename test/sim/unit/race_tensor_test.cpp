@@ -50,7 +50,8 @@ TEST_CASE("What follows a commit that a relaxed wait saw", "[race]") {
     }
     return e.broken();
   };
-  // The fence orders asynchronous operations of the tensor core; what frees the columns is synchronous.
+  // The fence orders asynchronous operations of the tensor core; tcgen05.dealloc, which frees the columns, is
+  // synchronous.
   for (const Then then : {Then::kLoad, Then::kMma, Then::kExit}) {
     CHECK(run(then, true) == "");
     CHECK(run(then, false) == "relaxed-wait");

@@ -208,8 +208,8 @@ TEST_CASE("late: a load takes the global bytes of the moment it reads them", "[s
   CHECK(result("late") == 2);
 }
 
-// Copies land in `count` pieces, the last of those left first or the first one; after each piece warps run
-// until they cannot.
+// Copies land in `count` pieces: each time the last of the remaining pieces, or each time the first one.
+// After each piece warps run until none can.
 class OnePiece : public sim::Policy {
  public:
   OnePiece(uint32_t count, bool last_first) : count_(count), last_first_(last_first) {}
@@ -280,7 +280,7 @@ TEST_CASE("tear: a wait for a group covers every piece of its stores", "[schedul
 }
 
 TEST_CASE("tear: the destinations of a multicast land apart, in either order", "[schedule]") {
-  // Rank 0 sends to both; who got its bytes first takes the first ticket.
+  // Rank 0 sends to both ranks; the rank whose bytes land first takes the first ticket.
   const std::string body = std::string(kInit) + R"(
     setp.eq.u32 %p3, %r4, 0; mov.b16 %h1, 3;
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 64;

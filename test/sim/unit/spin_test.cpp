@@ -123,7 +123,7 @@ TEST_CASE("spin: time passes for those that only wait for it", "[spin]") {
   CHECK(run_lanes(wait("%globaltimer"), 64)[63] == 1);
 }
 
-// Who waits with an eye on the clock is not made to give up while the other one works.
+// A CTA that waits and watches the clock does not time out while the other CTA works.
 TEST_CASE("spin: time does not pass by those that work", "[spin]") {
   const auto out = run_lanes(R"(
     mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, 0; mov.u32 %r2, 0;

@@ -181,7 +181,7 @@ TEST_CASE("a load past the allocated columns is a fault of the load, whenever it
 }
 
 TEST_CASE("a CTA that asks for tensor memory again keeps nobody from moving", "[tcgen05]") {
-  // The first CTAs of two pairs move whenever they can, the others only while both sleep.
+  // The first CTAs of two pairs move whenever they can, the second CTAs only while both first ones sleep.
   class FirstOfPairs : public sim::Policy {
    public:
     size_t next(const std::vector<sim::Agent>& agents) override {

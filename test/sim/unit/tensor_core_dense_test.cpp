@@ -177,7 +177,7 @@ TEST_CASE("tensor core: f16 A from TMEM, f16 accumulators", "[tensor]") {
 }
 
 TEST_CASE("tensor core: subnormal f16 operands are aligned by their exponent field", "[tensor]") {
-  // Every element is 2^-24 * 2^15 + 2^place - 2^-24 * 2^15, where 2^-24 is subnormal in f16 alone.
+  // Every element is 2^-24 * 2^15 + 2^place - 2^-24 * 2^15, where 2^-24 is subnormal only in f16.
   const Layout16& layout = layouts16()[0];
   const auto left = [&](bool bf16, int place) {
     Cta cta;

@@ -235,7 +235,7 @@ TEST_CASE("tensor map: a replaced field makes of a map what the encoder makes of
   check(Field::kGlobalStride, 0, 1024, [](Arguments& a) { a.strides[0] = 1024; });
   check(Field::kElementStride, 1, 2, [](Arguments& a) { a.element_strides[1] = 2; });
   check(Field::kSwizzle, 0, 2, [](Arguments& a) { a.swizzle = 2; });
-  // The numbers of the types are the instruction's own.
+  // The instruction has its own numbers for the types.
   check(Field::kElementType, 0, 7, [](Arguments& a) { a.type = kF32; });
   check(Field::kElementType, 0, 8, [](Arguments& a) { a.type = kF32Ftz; });
   check(Field::kElementType, 0, 9, [](Arguments& a) { a.type = kF64; });

@@ -10,9 +10,9 @@ using sim::FaultKind;
 
 constexpr uint32_t kMapWord = 704;  // of the allocation: where the kernel keeps its map, behind the tensor
 
-// Warp 0 copies the map of the parameters to shared memory, 1024 bytes behind the box, has `change` done to
-// it there by thread 0, and copies it to global memory. %r30 is that place in shared memory, %rd20 that in
-// global memory.
+// Warp 0 copies the map of the parameters to shared memory, 1024 bytes behind the box; thread 0 does `change`
+// to the copy; then warp 0 copies it to global memory. %r30 is the address of the copy in shared memory,
+// %rd20 of the copy in global memory.
 static std::string through_shared(const std::string& change, const std::string& size = "128") {
   return kInit + std::string(R"(
     add.u32 %r30, %r3, 1024; add.s64 %rd20, %rd9, 2816;

@@ -1,5 +1,5 @@
-// together_test.cpp -- grids that run together on the machine: who may start when, how they take turns and
-// share it, what griddepcontrol does, and what an observer is told of it.
+// together_test.cpp -- grids that run together on the machine: which grid may start when, how they take turns
+// and share the machine, what griddepcontrol does, and what an observer is told of all this.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -136,7 +136,8 @@ TEST_CASE("together: launch_dependents lets the next grid start, and griddepcont
   const std::string write = kDelay + store("%rd1", 7);
   CHECK(seen_by_second(kLaunch + write, kCopy) == std::pair(0u, std::string("+1 +2")));
   CHECK(seen_by_second(kLaunch + write, kWait + kCopy) == std::pair(7u, std::string("+1 +2")));
-  // Without it, or until all CTAs have come past it, the grid has to end.
+  // If the first grid has no griddepcontrol.launch_dependents, or not all of its CTAs execute one, the second
+  // starts when the first has ended.
   CHECK(seen_by_second(write, kCopy) == std::pair(7u, std::string("+1 -1")));
   const std::string one_of_two = "mov.u32 %r6, %ctaid.x; setp.eq.u32 %p3, %r6, 0;\n@%p3 " + kLaunch;
   CHECK(seen_by_second(one_of_two + write, kCopy) == std::pair(7u, std::string("+1 -1")));

@@ -1,5 +1,5 @@
-// tolerance_test.cpp -- what hardware takes as it is: poison that decides nothing, and rules that the machine
-// only remarks on. Beside each stands what remains a fault.
+// tolerance_test.cpp -- what hardware tolerates: poison that decides nothing, and broken rules that the
+// machine only remarks on. Next to each case is one that remains a fault.
 #include <algorithm>
 
 #include "sim/exec/observer.h"
@@ -93,8 +93,8 @@ TEST_CASE("what poison cannot change is defined", "[poison]") {
   CHECK(out == std::vector<uint32_t>(32, 5));
 }
 
-// A kernel in which %r2 was never written, %r3 is it with 5 in the low byte, %rd2 has %r2 above 5, %r4 is 5
-// and %p2 false.
+// A kernel in which %r2 was never written, %r3 is %r2 with 5 in the low byte, %rd2 has %r2 in its upper word
+// and 5 in its lower one, %r4 is 5, and %p2 is false.
 std::string holed(const std::string& body) {
   return ".reg .b16 %h<8>; setp.gt.u32 %p2, %r1, 50; mov.u32 %r4, 5; bfi.b32 %r3, %r4, %r2, 0, 8; mov.b64 %rd2, {%r4, %r2};" +
          body + "ret;";

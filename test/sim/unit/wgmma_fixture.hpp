@@ -28,7 +28,7 @@ inline uint16_t encode(int value, bool bf16) {
 }
 
 // A layout says where the 16-byte chunk lies that holds 8 elements along the contiguous dimension: `chunk`
-// counts along that one, `line` along the other.
+// counts along this dimension, `line` along the other one.
 struct Layout {
   const char* name;
   bool mn_major;
