@@ -9,6 +9,7 @@
 
 #include "host/common/problem.h"
 #include "host/include/dualgemm.h"
+#include "host/model/tiling.h"
 #include "kernel/instance.h"
 #include "kernel/params.h"
 
@@ -22,8 +23,8 @@ struct LaunchConfig {
   cudaLaunchConfig_t config;
   cudaLaunchAttribute attributes[2];
 };
-void make_launch_config(const Problem& problem, const Instance& instance, int64_t ctas, cudaStream_t stream,
-                        LaunchConfig* launch);
+void make_launch_config(const Problem& problem, const Instance& instance, const Machine& machine,
+                        int64_t ctas, cudaStream_t stream, LaunchConfig* launch);
 
 // Runs a checked problem with K > 0 on a loaded instance, which need not be one of the table.
 dualgemm_status_t launch_instance(const Problem& problem, const Instance& instance,

@@ -147,12 +147,13 @@ class Launch {
     check(make_params(problem_, instance_, &params_));
     dualgemm_device_t device;
     check(query_current_device(&device));
-    ctas_ = grid_size(problem_, instance_.plan, machine_of(problem_.args, device));
+    machine_ = machine_of(problem_.args, device);
+    ctas_ = grid_size(problem_, instance_.plan, machine_);
   }
   template <class Consumer>
   void run(cudaStream_t stream, Consumer consumer) {
     LaunchConfig launch;
-    make_launch_config(problem_, instance_, ctas_, stream, &launch);
+    make_launch_config(problem_, instance_, machine_, ctas_, stream, &launch);
     void* arguments[] = {&params_, &consumer};
     check_cuda(
         cudaLaunchKernelExC(&launch.config, reinterpret_cast<const void*>(instance_.kernel), arguments),
@@ -164,6 +165,7 @@ class Launch {
   Instance instance_;
   Problem problem_;
   Params params_;
+  Machine machine_;
   int64_t ctas_;
 };
 
