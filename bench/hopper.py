@@ -85,16 +85,21 @@ def line(cells):
     print("| " + " | ".join(cells) + " |")
 
 
+def rates(row):
+    """TB/s of what has to come from DRAM and go there, and TFLOP/s."""
+    return [f"{row['dram_bytes'] / graph(row) * 1e-6:.2f}", f"{row['flops'] / graph(row) * 1e-6:.0f}"]
+
+
 def problems(gpu):
     columns = timed([report(gpu)["results"]])
-    line(["N x K", "M", "instance", "us (p10..p90)", *columns, "TFLOP/s"])
-    line(["---"] * (5 + len(columns)))
+    line(["N x K", "M", "instance", "us (p10..p90)", *columns, "TB/s", "TFLOP/s"])
+    line(["---"] * (6 + len(columns)))
     for row in report(gpu)["results"]:
         of, times = ratios(row), row["graph"]
         held = " *" if row.get("power_limited", 0) > 0.1 else ""
         line([f"{row['n']} x {row['k']}", str(row["m"]), row["instance"].removesuffix("_fp16").removesuffix("_afp16"),
               f"{times['median_us']:.1f} ({times['p10_us']:.1f}..{times['p90_us']:.1f}){held}",
-              *(text(of.get(column)) for column in columns), f"{row['flops'] / graph(row) * 1e-6:.0f}"])
+              *(text(of.get(column)) for column in columns), *rates(row)])
 
 
 def front():
@@ -138,7 +143,7 @@ def groups(name):
               row["instance"].removesuffix("_fp16"),
               f"{times['median_us']:.1f} ({times['p10_us']:.1f}..{times['p90_us']:.1f}){held}",
               *([text(ratios(row)["cuBLASLt"])] if others else []),
-              f"{row['dram_bytes'] / graph(row) * 1e-6:.2f}", f"{row['flops'] / graph(row) * 1e-6:.0f}"])
+              *rates(row)])
 
 
 def forms(name):

@@ -97,7 +97,7 @@ void run_on_prepared_a(const Instance& instance, const dualgemm_args_t& args, cu
   const dualgemm::Machine machine = dualgemm::machine_of(args, checked.device);
   const int64_t ctas = dualgemm::grid_size(checked.problem, instance.plan, machine);
   dualgemm::LaunchConfig launch;
-  dualgemm::make_launch_config(checked.problem, instance, ctas, machine, stream, &launch);
+  dualgemm::make_launch_config(checked.problem, instance, machine, ctas, stream, &launch);
   void* arguments[] = {&params};
   check_cuda(cudaLaunchKernelExC(&launch.config, reinterpret_cast<const void*>(instance.kernel), arguments),
              instance.name);

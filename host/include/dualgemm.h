@@ -13,13 +13,14 @@
  * pages of the manual: formulas, drawings of layouts, batches and groups, the promise of every flag. Here each
  * function and field says what it takes.
  *
- * A launch may also compute only one product, C = f(alpha1 * A * B1^T), for every other linear layer.
+ * A launch may also compute only one product, C = f(alpha1 * A * B1^T), for every other linear layer. On
+ * Hopper, where it has a workspace and many rows, a kernel in front of the one that multiplies prepares A.
  *
  * For all functions: pointers in argument structures are device pointers unless the comment says "host";
  * nothing is allocated or synchronised; several threads may call at once. A function that returns another
- * status than SUCCESS leaves every output untouched, and dualgemm_last_error() then names the argument and its
- * value. (Where one call does several things on the device, and CUDA refuses a later one, the earlier ones are
- * done.)
+ * status than SUCCESS leaves every output untouched (except the bytes that dualgemm_try_launch answers), and
+ * dualgemm_last_error() then names the argument and its value. (Where one call does several things on the
+ * device, and CUDA refuses a later one, the earlier ones are done.)
  *
  * 0.2.0 is the first release whose structures stay: it may break programs of 0.1, later releases break none
  * of 0.2. A structure begins with its size, which its initialiser sets; later releases append fields. A field
@@ -305,9 +306,10 @@ DUALGEMM_API dualgemm_status_t dualgemm_launch_ex(const dualgemm_args_t* args,
                                                   dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 
 /* For a program that allocates a workspace only when a launch makes use of one: dualgemm_workspace_size() and
- * dualgemm_launch_ex() in one call, which checks the arguments once. *bytes becomes that size. Where the
- * arguments have a smaller workspace nothing is launched, and the status is WORKSPACE_TOO_SMALL: launch again
- * with *bytes of workspace, or without any by dualgemm_launch_ex(). Since 0.3.0. */
+ * dualgemm_launch_ex() in one call, which checks the arguments once. Where the arguments have a smaller
+ * workspace nothing is launched, and the status is WORKSPACE_TOO_SMALL: launch again with *bytes of workspace,
+ * or without any by dualgemm_launch_ex(). *bytes becomes that size once the arguments alone are in order,
+ * whatever the status is then: 0 without a device, or where the device refuses them. Since 0.3.0. */
 DUALGEMM_API dualgemm_status_t dualgemm_try_launch(const dualgemm_args_t* args, size_t* bytes,
                                                    dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 

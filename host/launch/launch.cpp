@@ -91,7 +91,8 @@ int32_t smem_bytes_alone(const Instance& instance) {
 // each CTA would be packed there, two CTAs to an SM, and take up to twice as long.
 int32_t smem_bytes(const Instance& instance, int64_t ctas, const Machine& machine) {
   const Plan& plan = instance.plan;
-  const int64_t sms = int64_t{plan.cluster_size()} * clusters_at_once(machine, plan.arch, plan.cluster_size());
+  const int64_t sms =
+      int64_t{plan.cluster_size()} * clusters_at_once(machine, plan.arch, plan.cluster_size());
   return plan.ctas_per_sm > 1 && ctas <= sms ? smem_bytes_alone(instance) : instance.smem_bytes;
 }
 
@@ -130,15 +131,15 @@ dualgemm_status_t make_params(const Problem& problem, const Instance& instance, 
   return DUALGEMM_STATUS_SUCCESS;
 }
 
-void make_launch_config(const Problem& problem, const Instance& instance, int64_t ctas,
-                        const Machine& machine, cudaStream_t stream, LaunchConfig* launch) {
+void make_launch_config(const Problem& problem, const Instance& instance, const Machine& machine,
+                        int64_t ctas, cudaStream_t stream, LaunchConfig* launch) {
   unsigned count = 0;
   if (const int32_t cluster = instance.plan.cluster_size(); cluster > 1) {
     cudaLaunchAttribute& attribute = launch->attributes[count++] = {};
     attribute.id = cudaLaunchAttributeClusterDimension;
     attribute.val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
   }
-  if (problem.args.flags & DUALGEMM_FLAG_PDL || overlaps_pass(problem, instance.plan)) {
+  if (starts_early(problem, instance.plan, machine)) {
     cudaLaunchAttribute& attribute = launch->attributes[count++] = {};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute.val.programmaticStreamSerializationAllowed = 1;
@@ -161,7 +162,7 @@ dualgemm_status_t launch_instance(const Problem& problem, const Instance& instan
   const int64_t ctas = grid_size(problem, instance.plan, machine);
   add_shares(problem, instance.plan, ctas, &params);
   LaunchConfig launch;
-  make_launch_config(problem, instance, ctas, machine, stream, &launch);
+  make_launch_config(problem, instance, machine, ctas, stream, &launch);
   void* arguments[] = {&params};
   const cudaError_t error =
       cudaLaunchKernelExC(&launch.config, reinterpret_cast<const void*>(instance.kernel), arguments);

@@ -23,8 +23,8 @@ struct LaunchConfig {
   cudaLaunchConfig_t config;
   cudaLaunchAttribute attributes[2];
 };
-void make_launch_config(const Problem& problem, const Instance& instance, int64_t ctas,
-                        const Machine& machine, cudaStream_t stream, LaunchConfig* launch);
+void make_launch_config(const Problem& problem, const Instance& instance, const Machine& machine,
+                        int64_t ctas, cudaStream_t stream, LaunchConfig* launch);
 
 // Returns the most dynamic shared memory that a launch of an instance asks for, in bytes.
 int32_t most_smem_bytes(const Instance& instance);

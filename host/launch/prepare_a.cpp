@@ -80,8 +80,8 @@ dualgemm_status_t prepare_a(const Problem& problem, const Plan& plan, const Mach
                       machine.limited ? 1 : kPrepareCtas);
 }
 
-bool overlaps_pass(const Problem& problem, const Plan& plan) {
-  return plan.prepared_a() && !(problem.args.flags & DUALGEMM_FLAG_PDL);
+bool starts_early(const Problem& problem, const Plan& plan, const Machine& machine) {
+  return plan.prepared_a() ? !machine.limited : (problem.args.flags & DUALGEMM_FLAG_PDL) != 0;
 }
 
 }  // namespace dualgemm

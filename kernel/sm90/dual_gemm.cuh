@@ -19,11 +19,12 @@
 //
 // Programmatic dependent launch (PDL): the kernel may start before the preceding grid has ended, and that
 // grid may still write any of our inputs and use our outputs. So every role that reads an input or writes an
-// output first executes griddepcontrol.wait, with one exception: static weights (Params::static_weights),
+// output first executes griddepcontrol.wait, with two exceptions. Static weights (Params::static_weights),
 // which no work that may still run writes, are loaded sooner, but not before the sizes of groups are known.
-// Weights are static where the caller says so, and in every launch without PDL: there all preceding work has
-// ended, except the launch's own pass over A, which writes no weights (host/launch/prepare_a.h). Expanders
-// and orderers read nothing but shared memory.
+// Other weights are brought into L2 sooner, where a later write reaches them (prefetch_weights,
+// common/load.cuh). Weights are static where the caller says so, and in every launch without PDL: there all
+// preceding work has ended, except the launch's own pass over A, which writes no weights
+// (host/launch/prepare_a.h). Expanders and orderers read nothing but shared memory.
 //
 // common/rings.cuh and shared_storage.cuh have the barriers, roles.cuh the warps, common/groups.cuh the table
 // of groups.

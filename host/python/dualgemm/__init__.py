@@ -1,4 +1,4 @@
-"""libdualgemm from Python: C = silu(alpha1 * A * B1^T) * (alpha2 * A * B2^T) in NVFP4, one kernel launch.
+"""libdualgemm from Python: C = silu(alpha1 * A * B1^T) * (alpha2 * A * B2^T) in NVFP4, in one kernel.
 
 Tensors come as they are, from torch, cupy, jax, or as addresses; neither torch nor numpy is needed. dualgemm.h
 documents what every function and field means, README.md how the two correspond."""

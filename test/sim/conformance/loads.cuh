@@ -153,7 +153,7 @@ class Launch {
   template <class Consumer>
   void run(cudaStream_t stream, Consumer consumer) {
     LaunchConfig launch;
-    make_launch_config(problem_, instance_, ctas_, machine_, stream, &launch);
+    make_launch_config(problem_, instance_, machine_, ctas_, stream, &launch);
     void* arguments[] = {&params_, &consumer};
     check_cuda(
         cudaLaunchKernelExC(&launch.config, reinterpret_cast<const void*>(instance_.kernel), arguments),

@@ -211,11 +211,6 @@ TEST_CASE("tensor maps of groups whose rows follow each other", "[host][params][
   });
 }
 
-// A kernel that starts beside the pass over A may read the weights then: nothing else still runs.
-bool overlaps_pass(const Instance& instance, uint32_t flags) {
-  return instance.plan.prepared_a() && instance.plan.ctas_per_sm == 1 && !(flags & DUALGEMM_FLAG_PDL);
-}
-
 TEST_CASE("the other fields of Params", "[host][params]") {
   dualgemm_args_t args = odd(batch_args());
   args.alpha1 = 0.5f;
@@ -398,7 +393,7 @@ TEST_CASE("a grid that has an SM for each CTA is not packed two to an SM", "[hos
   for_instances(false, [&](const Instance& i) {
     const auto bytes_of = [&](int64_t ctas) {
       LaunchConfig launch;
-      make_launch_config(checked(valid_args()), i, ctas, kMachine, nullptr, &launch);
+      make_launch_config(checked(valid_args()), i, kMachine, ctas, nullptr, &launch);
       return static_cast<int64_t>(launch.config.dynamicSmemBytes);
     };
     const auto fit = [](int64_t bytes) { return 228 * 1024 / (bytes + 1024); };
@@ -417,12 +412,13 @@ TEST_CASE("a grid that has an SM for each CTA is not packed two to an SM", "[hos
 
 TEST_CASE("attributes of a launch", "[host][params]") {
   auto* const stream = dualgemm_test::address<CUstream_st>(0x1234);
-  for (const bool pdl : {false, true})
+  for (const int choice : {0, 1, 2, 3}) {
+    const bool pdl = (choice & 1) != 0, limited = (choice & 2) != 0;
     for_instances(false, [&](const Instance& i) {
       dualgemm_args_t args = valid_args();
       args.flags = pdl ? DUALGEMM_FLAG_PDL : 0;
       LaunchConfig launch;
-      make_launch_config(checked(args), i, 24, kMachine, stream, &launch);
+      make_launch_config(checked(args), i, {.sms = 24, .limited = limited}, 24, stream, &launch);
       CHECK(launch.config.gridDim.x == 24);
       CHECK(launch.config.gridDim.y * launch.config.gridDim.z == 1);
       CHECK(launch.config.blockDim.x == static_cast<unsigned>(i.plan.threads));
@@ -440,8 +436,10 @@ TEST_CASE("attributes of a launch", "[host][params]") {
         }
       }
       CHECK(cluster == static_cast<unsigned>(i.plan.mma.cta_group * i.plan.tile.split_k));
-      CHECK(early == (pdl || overlaps_pass(i, args.flags)));
+      // A kernel may start beside its own pass over A, but not where the CTAs of both would exceed max_sms.
+      CHECK(early == (i.plan.prepared_a() ? !limited : pdl));
     });
+  }
 }
 
 }  // namespace params_test
