@@ -80,8 +80,8 @@ void add_shares(const Problem& problem, const Plan& plan, int64_t ctas, Params* 
   params->part_sums = reinterpret_cast<float*>(workspace + space.sums_begin);
 }
 
-// Of CTAs with this much shared memory no two fit on an SM, since of each the system takes 1 KiB more, and a CTA
-// may have all of the SM's but that.
+// Returns so much shared memory that no two CTAs that have it fit on an SM: of each the system takes 1 KiB
+// more, and a CTA may have all of the SM's except that.
 int32_t smem_bytes_alone(const Instance& instance) {
   return std::max(instance.smem_bytes, limits_of(instance.plan.arch).max_smem_bytes / 2);
 }
