@@ -40,9 +40,9 @@ dualgemm_status_t prepare_a(const Problem& problem, const Plan& plan, const Mach
                             cudaStream_t stream);
 
 // Returns whether the kernel of an instance may start before what precedes it on the stream has ended. With
-// PDL it may, and also beside its own pass over A: if the pass is an ordinary launch, all work before the pass
-// has ended, and only that work may have written the weights. Where max_sms limits the launch, the kernel
-// starts when the pass has ended, since the CTAs of both together could be more than it allows.
+// PDL it may, and also beside its own pass over A: if the pass is an ordinary launch, all work before it has
+// ended, and only that work may have written the weights. Where max_sms limits the launch, the kernel starts
+// when the pass has ended, since the CTAs of both together could be more than it allows.
 bool starts_early(const Problem& problem, const Plan& plan, const Machine& machine);
 
 }  // namespace dualgemm
