@@ -43,10 +43,13 @@ struct TileGrid {
   int32_t m_tiles, n_tiles, problems;
 };
 
-// The numbers of the tiles of one CTA, ascending: i, P + (i + 1) mod P, 2 P + (i + 2) mod P, ... Where M has
-// two tiles, each second tile may have few rows. With i, P + i, 2 P + i and an even P half of the CTAs would
-// have all of those, and the other half more work.
+// The numbers of the tiles of a CTA, ascending: i, i + P, i + 2 P, ... Where tiles with few rows take less time
+// than others, they are i, P + (i + 1) mod P, 2 P + (i + 2) mod P, ... if P is even: if M has two tiles, every
+// second tile has few rows, and each CTA gets as many of these as the others.
+template <class Traits>
 class Turns {
+  static constexpr bool kRotates = Traits::kPlan.few_rows() < Traits::kPlan.tile.m;
+
  public:
   DUALGEMM_HOST_DEVICE constexpr Turns(uint32_t first, uint32_t stride) : place_(first), stride_(stride) {}
 
@@ -54,7 +57,7 @@ class Turns {
   DUALGEMM_HOST_DEVICE constexpr uint32_t tile() const { return turn_ + place_; }
   DUALGEMM_HOST_DEVICE constexpr void advance() {
     turn_ += stride_;
-    if (++place_ == stride_) place_ = 0;
+    if (kRotates && stride_ % 2 == 0 && ++place_ == stride_) place_ = 0;
   }
 
  private:
@@ -93,7 +96,7 @@ class DenseScheduler {
  private:
   uint32_t m_tiles_, n_tiles_, tiles_;
   int32_t m_;
-  Turns turns_;
+  Turns<Traits> turns_;
 };
 
 // The table has the groups that have rows, in order, and one more entry after the last, which tells where
@@ -169,7 +172,7 @@ class GroupedScheduler {
   const Table* table_;
   uint32_t n_tiles_;
   bool shared_a_;
-  Turns turns_;
+  Turns<Traits> turns_;
   int32_t i_ = 0;  // the entry of the group of the last tile that was handed out
 };
 
