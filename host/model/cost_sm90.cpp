@@ -20,9 +20,10 @@ constexpr int32_t kFewColumns = 64;
 
 struct Sm90 : Work {
   int32_t busy;  // CTAs of the SM that has most of them at once
+  bool several_tiles;  // for a CTA
 
-  // Returns how many times kFewColumns a wgmma has, or 1 where it has fewer.
-  double many_columns() const { return std::max(1.0, 1.0 * p.tile.m / kFewColumns); }
+  // Returns how many times kFewColumns a wgmma has that multiplies so many rows, or 1 where it has fewer.
+  static double many_columns(int32_t rows) { return std::max(1.0, 1.0 * rows / kFewColumns); }
   // Returns the elements of B1, and of B2, in a k-tile.
   double weights() const { return 1.0 * p.mma.products * p.tile.n * p.tile.k; }
 
@@ -30,20 +31,45 @@ struct Sm90 : Work {
   double expand_us() const {
     const double activations = p.a16.warps > 0 ? static_cast<double>(p.tile.m) * p.tile.k : 0;
     const double weight = t.expand_weight * (p.a_type == CType::kBf16 ? t.expand_bf16 : 1);
-    const double activation = p.orders_a() ? t.order_activation * many_columns() : t.expand_activation;
+    const double activation = p.orders_a() ? t.order_activation * many_columns(p.tile.m) : t.expand_activation;
     return us(busy * (weights() * weight + activations * activation));
   }
-  // Returns the time in which its tensor cores multiply them.
-  double wgmma_us() const {
-    return us(busy * weights() * std::max<double>(p.tile.m, t.least_columns) / t.multiply_adds);
+  // Returns the time in which its tensor cores multiply so many rows of them.
+  double wgmma_us(int32_t rows) const {
+    return us(busy * weights() * std::max<double>(rows, t.least_columns) / t.multiply_adds);
   }
   // Returns the time of both, which overlap in part, or of a warpgroup that goes through its share of a
   // k-tile step by step, waiting for each expansion and each wgmma.
-  double multiply_us() const {
-    const double expand = expand_us(), wgmma = wgmma_us();
-    const double beside = t.beside / many_columns();
+  double multiply_us(int32_t rows) const {
+    const double expand = expand_us(), wgmma = wgmma_us(rows);
+    const double beside = t.beside / many_columns(rows);
     const double both = std::max(expand, wgmma) + beside * std::min(expand, wgmma);
     return std::max(both, us(t.chain * p.tile.k / kSfAtomElems / p.consumers.k_groups));
+  }
+
+  int32_t few_rows() const { return general ? p.tile.m : p.few_rows(); }
+  // Returns which part of the tiles of a CTA has no more rows than that, in the mean. If each CTA has one tile,
+  // the launch takes as long as one that is full, unless there is none.
+  double part_with_few() const {
+    const int32_t few = few_rows();
+    if (few == p.tile.m) return 0;
+    const double part = shape.grouped ? part_with_few_in_groups(few) : part_with_few_in_matrix(few);
+    return part == 1 || several_tiles ? part : 0;
+  }
+  // The rows of a group are taken as spread evenly over 1 .. 2 m - 1.
+  double part_with_few_in_groups(int32_t few) const {
+    const int32_t rows = 2 * shape.m - 1, full = rows / p.tile.m, rest = rows % p.tile.m;
+    return (full * few + std::min(rest, few)) / (rows * mean_m_tiles(shape, p.tile));
+  }
+  double part_with_few_in_matrix(int32_t few) const {
+    const auto tiles = static_cast<int32_t>(m_tiles(p.tile, shape.m));
+    return shape.m - (tiles - 1) * p.tile.m <= few ? 1.0 / tiles : 0;
+  }
+  // Returns the mean of what a tile with all rows, and one with few, take.
+  template <class OfRows>
+  double mean_of(const OfRows& of_rows) const {
+    const double few = part_with_few();
+    return (few < 1 ? (1 - few) * of_rows(p.tile.m) : 0) + (few > 0 ? few * of_rows(few_rows()) : 0);
   }
   // Returns the time in which L2 sends a k-tile to each of the CTAs. Those of a cluster are neighbours, and
   // with split-K at different places of K, so that what one of them reads of A is of no use to the next.
@@ -55,9 +81,10 @@ struct Sm90 : Work {
     return shape.grouped ? shape.m / mean_m_tiles(shape, p.tile) / std::min(p.tile.m, shape.m) : 1;
   }
   // Nothing is multiplied meanwhile, unless by another CTA of the SM. Absent rows are not stored, but go
-  // through shared memory as the others do.
+  // through shared memory as the others do, except those behind few_rows().
   double finish_us() const {
-    const double staged = static_cast<double>(p.tile.m) * p.tile.n / p.cluster_size();
+    const double rows = mean_of([](int32_t x) { return x; });
+    const double staged = rows * p.tile.n / p.cluster_size();
     return us(t.turn + busy * (arithmetic_cycles() + store_cycles() * existing_rows() + staged * t.finish));
   }
   // Returns the time of a pass over A before the launch.
@@ -93,9 +120,9 @@ void cost_sm90(const Work& shared, const Machine& machine, Cost* cost) {
   }
   const int32_t most = machine.limited ? 1 : shared.p.ctas_per_sm;
   const auto in_one_wave = static_cast<int32_t>(std::ceil(active / machine.sms));
-  const Sm90 work{shared, c.waves > 1 ? most : std::clamp(in_one_wave, 1, most)};
+  const Sm90 work{shared, c.waves > 1 ? most : std::clamp(in_one_wave, 1, most), c.waves > 1};
   c.fill_us = std::max(work.fill_us(active) * work.busy, work.apart_us(active));
-  c.tensor_us = work.multiply_us();
+  c.tensor_us = work.mean_of([&](int32_t rows) { return work.multiply_us(rows); });
   c.dram_us = work.dram_bytes() / work.t.dram / (c.k_tiles * waves);
   c.latency_us = work.t.round / work.p.operands.stages;
   c.epilogue_us = c.exposed_us = work.finish_us();

@@ -1,6 +1,7 @@
 // scheduler.cuh -- which tiles of C a CTA computes, and in which order. The order is static and the kernel
-// persistent: CTA (or cluster) i of P takes tiles i, i + P, i + 2 P, ... Every role walks the same sequence
-// by itself, so no tile is ever communicated. It is plain arithmetic, tested on the host.
+// persistent: CTA (or cluster) i of P takes one of tiles 0 to P - 1, one of P to 2 P - 1, and so on (Turns).
+// Every role walks the same sequence by itself, so no tile is ever communicated. It is plain arithmetic,
+// tested on the host.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +43,27 @@ struct TileGrid {
   int32_t m_tiles, n_tiles, problems;
 };
 
+// The numbers of the tiles of a CTA, ascending: i, i + P, i + 2 P, ... Where tiles with few rows take less time
+// than others, they are i, P + (i + 1) mod P, 2 P + (i + 2) mod P, ... if P is even: if M has two tiles, every
+// second tile has few rows, and each CTA gets as many of these as the others.
+template <class Traits>
+class Turns {
+  static constexpr bool kRotates = Traits::kPlan.few_rows() < Traits::kPlan.tile.m;
+
+ public:
+  DUALGEMM_HOST_DEVICE constexpr Turns(uint32_t first, uint32_t stride) : place_(first), stride_(stride) {}
+
+  // Returns the number of the next tile.
+  DUALGEMM_HOST_DEVICE constexpr uint32_t tile() const { return turn_ + place_; }
+  DUALGEMM_HOST_DEVICE constexpr void advance() {
+    turn_ += stride_;
+    if (kRotates && stride_ % 2 == 0 && ++place_ == stride_) place_ = 0;
+  }
+
+ private:
+  uint32_t turn_ = 0, place_, stride_;
+};
+
 template <class Traits>
 class DenseScheduler {
  public:
@@ -50,13 +72,13 @@ class DenseScheduler {
         n_tiles_(static_cast<uint32_t>(grid.n_tiles)),
         tiles_(m_tiles_ * n_tiles_ * static_cast<uint32_t>(grid.problems)),
         m_(m),
-        stride_(stride),
-        next_(first) {}
+        turns_(first, stride) {}
 
   // Stores the next tile, or returns false after the last.
   DUALGEMM_HOST_DEVICE constexpr bool next(Tile& tile) {
-    if (next_ >= tiles_) return false;
-    const uint32_t problem = next_ / (m_tiles_ * n_tiles_), in_problem = next_ % (m_tiles_ * n_tiles_);
+    const uint32_t next = turns_.tile();
+    if (next >= tiles_) return false;
+    const uint32_t problem = next / (m_tiles_ * n_tiles_), in_problem = next % (m_tiles_ * n_tiles_);
     constexpr uint32_t kTiles = Traits::kPlan.band_tiles();
     const uint32_t band = in_problem / (kTiles * n_tiles_), in_band = in_problem % (kTiles * n_tiles_);
     const uint32_t left = m_tiles_ - band * kTiles;
@@ -67,14 +89,14 @@ class DenseScheduler {
     tile.row = tile.m * Traits::kPlan.tile.m;
     tile.rows = m_ - tile.row;
     tile.sfa_block = tile.row / kSfAtomRows;
-    next_ += stride_;
+    turns_.advance();
     return true;
   }
 
  private:
   uint32_t m_tiles_, n_tiles_, tiles_;
   int32_t m_;
-  uint32_t stride_, next_;
+  Turns<Traits> turns_;
 };
 
 // The table has the groups that have rows, in order, and one more entry after the last, which tells where
@@ -114,16 +136,16 @@ class GroupedScheduler {
       : table_(&table),
         n_tiles_(static_cast<uint32_t>(n_tiles)),
         shared_a_(shared_a),
-        stride_(stride),
-        next_(first) {}
+        turns_(first, stride) {}
 
   DUALGEMM_HOST_DEVICE constexpr bool next(Tile& tile) {
     const Table& t = *table_;
     const auto before = [&](int32_t i) { return static_cast<uint32_t>(t.m_tiles_before[i]) * n_tiles_; };
-    while (t.problem[i_] != Table::kNone && next_ >= before(i_ + 1)) ++i_;
+    const uint32_t next = turns_.tile();
+    while (t.problem[i_] != Table::kNone && next >= before(i_ + 1)) ++i_;
     if (t.problem[i_] == Table::kNone) return false;
     const auto m_tiles = static_cast<uint32_t>(t.m_tiles_before[i_ + 1] - t.m_tiles_before[i_]);
-    const uint32_t in_group = next_ - before(i_);
+    const uint32_t in_group = next - before(i_);
     tile.m = static_cast<int32_t>(in_group % m_tiles);
     tile.n = static_cast<int32_t>(in_group / m_tiles);
     tile.problem = t.problem[i_];
@@ -132,7 +154,7 @@ class GroupedScheduler {
     tile.row = shared_a_ ? t.rows[i_] + row : row;
     tile.rows = (shared_a_ ? t.rows[i_ + 1] - t.rows[i_] : t.rows[i_]) - row;
     tile.sfa_block = (shared_a_ ? t.first_sfa_block(i_) : 0) + row / kSfAtomRows;
-    next_ += stride_;
+    turns_.advance();
     return true;
   }
   // Moves on to the group of the next tile, or behind the last one, by halving `groups` entries: for CTAs
@@ -141,7 +163,7 @@ class GroupedScheduler {
     const Table& t = *table_;
     while (i_ < groups) {
       const int32_t middle = i_ + (groups - i_) / 2;
-      if (next_ < static_cast<uint32_t>(t.m_tiles_before[middle + 1]) * n_tiles_) groups = middle;
+      if (turns_.tile() < static_cast<uint32_t>(t.m_tiles_before[middle + 1]) * n_tiles_) groups = middle;
       else i_ = middle + 1;
     }
   }
@@ -150,7 +172,7 @@ class GroupedScheduler {
   const Table* table_;
   uint32_t n_tiles_;
   bool shared_a_;
-  uint32_t stride_, next_;
+  Turns<Traits> turns_;
   int32_t i_ = 0;  // the entry of the group of the last tile that was handed out
 };
 

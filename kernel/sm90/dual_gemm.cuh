@@ -91,26 +91,53 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<
   else ptx::barrier_sync(kCtaBarrier, kPlan.threads);
 }
 
-template <class Traits, class Scheduler>
-DUALGEMM_DEVICE void multiply_role(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta,
-                                   Scheduler tiles, int warp) {
-  constexpr Plan kPlan = Traits::kPlan;
-  const Consumer<Traits> consumer(warp);
-  typename Traits::KLoop loop(p.k_tiles, cta.slice);
-  Multiplier<Traits> multiplier(smem, consumer);
-  typename Traits::Finish finish(p, smem, cta, consumer);
-  Sums<Traits> sums;
-  for (Tile tile; tiles.next(tile);) {
-    loop.enter(tile);
-    multiplier.multiply(sums.of_loop[0], tile, loop);
-    if constexpr (kPlan.mma.main_loops() == 2) multiplier.multiply(sums.of_loop[1], tile, loop);
-    if constexpr (Reduction<Traits>::kThere) Reducer<Traits>(smem, cta, consumer).reduce(sums);
-    bool finishes = consumer.k_group() == 0;
-    if constexpr (kPlan.tile.stream_k) finishes = StreamParts<Traits>(p, consumer).gather(sums, tile.part);
-    if (finishes) finish.finish(sums, tile);
+// The multiply role, in one thread.
+template <class Traits>
+class MultiplyRole {
+  static constexpr Plan kPlan = Traits::kPlan;
+
+ public:
+  DUALGEMM_DEVICE MultiplyRole(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta, int warp)
+      : p_(p),
+        smem_(smem),
+        cta_(cta),
+        consumer_(warp),
+        loop_(p.k_tiles, cta.slice),
+        multiplier_(smem, consumer_),
+        finish_(p, smem, cta, consumer_) {}
+
+  template <class Scheduler>
+  DUALGEMM_DEVICE void run(Scheduler tiles) {
+    constexpr int kFewRows = Traits::kStaged ? kPlan.few_rows() : kPlan.tile.m;
+    for (Tile tile; tiles.next(tile);) {
+      if (kFewRows < kPlan.tile.m && tile.rows <= kFewRows) compute<kFewRows>(tile);
+      else compute<kPlan.tile.m>(tile);
+    }
+    Traits::Output::complete();
   }
-  Traits::Output::complete();
-}
+
+ private:
+  // Computes the first kRows rows of a tile.
+  template <int kRows>
+  DUALGEMM_DEVICE void compute(const Tile& tile) {
+    loop_.enter(tile);
+    Sums<Traits, kRows> sums;
+    multiplier_.multiply(sums.of_loop[0], tile, loop_);
+    if constexpr (kPlan.mma.main_loops() == 2) multiplier_.multiply(sums.of_loop[1], tile, loop_);
+    if constexpr (Reduction<Traits>::kThere) Reducer<Traits>(smem_, cta_, consumer_).reduce(sums);
+    bool finishes = consumer_.k_group() == 0;
+    if constexpr (kPlan.tile.stream_k) finishes = StreamParts<Traits>(p_, consumer_).gather(sums, tile.part);
+    if (finishes) finish_.finish(sums, tile);
+  }
+
+  const Params& p_;
+  SharedStorage<Traits>& smem_;
+  Cta<Traits> cta_;
+  Consumer<Traits> consumer_;
+  typename Traits::KLoop loop_;
+  Multiplier<Traits> multiplier_;
+  typename Traits::Finish finish_;
+};
 
 template <class Traits>
 __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_sm)
@@ -128,7 +155,7 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_
   if (role == Role::kMultiply) {
     ptx::setmaxnreg_inc<kPlan.registers.consume>();
     ptx::griddepcontrol_wait();  // the preceding grid may write the alphas and use C
-    multiply_role<Traits>(p, smem, cta, tiles, warp);
+    MultiplyRole<Traits>(p, smem, cta, warp).run(tiles);
     return;
   }
   ptx::setmaxnreg_dec<kPlan.registers.feed>();

@@ -28,11 +28,12 @@
 
 namespace dualgemm::sm90 {
 
-// The accumulators of a lane: [4 i + j] is row 8 i + first_row() + j of the tile for j = 0, 1, gate; for j =
-// 2, 3 up of the same two. Of one product, j = 2, 3 is the second column of the lane.
-template <class Traits>
+// The accumulators of a lane for the first kRows rows of the tile: [4 i + j] is row 8 i + first_row() + j for
+// j = 0, 1, gate; for j = 2, 3 up of the same two rows. With one product, j = 2, 3 are the same two rows in the
+// second column of the lane.
+template <class Traits, int kRows = Traits::kPlan.tile.m>
 struct Accumulators {
-  static constexpr int kCount = kWgmmaM * Traits::kPlan.tile.m / kWarpgroup;
+  static constexpr int kCount = kWgmmaM * kRows / kWarpgroup;
   float d[kCount];
 
   DUALGEMM_DEVICE void clear() {
@@ -49,11 +50,11 @@ struct Accumulators {
 };
 
 // What a lane has of a tile: accumulators of each run through K.
-template <class Traits>
+template <class Traits, int kRows = Traits::kPlan.tile.m>
 struct Sums {
   static constexpr MmaPlan kPlan = Traits::kPlan.mma;
   static constexpr int kColumns = 2 / kPlan.products;  // of a lane, eight apart
-  Accumulators<Traits> of_loop[kPlan.main_loops()];
+  Accumulators<Traits, kRows> of_loop[kPlan.main_loops()];
 
   // Returns gate and up of a row pair's element, d[4 i + j] above for j = 0, 1, in a column of the lane. Of
   // one product there is no up.
@@ -90,7 +91,8 @@ class Multiplier {
       : smem_(smem), consumer_(consumer), a_(smem, consumer.lane) {}
 
   // Leaves the sums of one run through K, of this warpgroup's halves, in `sums`.
-  DUALGEMM_DEVICE void multiply(Accumulators<Traits>& sums, const Tile& tile,
+  template <int kRows>
+  DUALGEMM_DEVICE void multiply(Accumulators<Traits, kRows>& sums, const Tile& tile,
                                 const typename Traits::KLoop& loop) {
     const int column = consumer_.column(), second_column = column + kFurther;
     const int first_row = tile.n * kPlan.tile.n % kSfAtomRows, quad = consumer_.lane % 4 * kSfAtomBytes;
@@ -161,7 +163,8 @@ class Multiplier {
     return x;
   }
 
-  DUALGEMM_DEVICE static void multiply_panel(Accumulators<Traits>& sums, const Fragments& fragments,
+  template <int kRows>
+  DUALGEMM_DEVICE static void multiply_panel(Accumulators<Traits, kRows>& sums, const Fragments& fragments,
                                              uint64_t descriptor) {
     ptx::wgmma_fence();  // the registers above are written before the wgmma read them
 #pragma unroll

@@ -39,11 +39,12 @@ class FinishStaged {
                                Consumer<Traits> consumer)
       : p_(p), results_(smem.results()), slice_(static_cast<int>(cta.slice)), consumer_(consumer) {}
 
-  DUALGEMM_DEVICE void finish(const Sums<Traits>& sums, const Tile& tile) {
+  template <int kSumRows>
+  DUALGEMM_DEVICE void finish(const Sums<Traits, kSumRows>& sums, const Tile& tile) {
     const typename Traits::Arithmetic::template Of<Traits, FragmentLayout> arithmetic(p_, tile, {});
     const Output output(p_, tile);
 #pragma unroll
-    for (int first = 0; first < kPlan.tile.m; first += Results::kRows) {
+    for (int first = 0; first < kSumRows; first += Results::kRows) {
       if (!Reduction<Traits>::finishes(slice_, first)) continue;
 #pragma unroll
       for (int column = 0; column < kLaneColumns; ++column) {

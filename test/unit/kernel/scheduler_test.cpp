@@ -17,18 +17,21 @@ namespace scheduler_test {
 using namespace dualgemm;
 
 // The schedulers need to know this of a kernel.
-template <int kRows>
+template <int kRows, bool kPreparedA = false>
 struct TilesOf {
   static constexpr int32_t kTileM = kRows;
   static constexpr dualgemm::Plan kPlan = [] {
     dualgemm::Plan plan{};
     plan.tile.m = kRows;
+    plan.a16.from_pass = kPreparedA;
     return plan;
   }();
 };
 using Rows64 = TilesOf<64>;
 using Rows128 = TilesOf<128>;
 using Rows256 = TilesOf<256>;
+using FewRows = TilesOf<128, true>;  // tiles with few rows take less time
+static_assert(FewRows::kPlan.few_rows() < 128 && Rows256::kPlan.few_rows() == 256);
 
 static int32_t ceil_div(int32_t value, int32_t divisor) { return (value + divisor - 1) / divisor; }
 
@@ -131,7 +134,7 @@ static void check_groups(const Groups& groups, int32_t n_tiles, uint32_t ctas) {
 }
 
 TEMPLATE_TEST_CASE("every tile of every problem is computed exactly once", "[scheduler]", Rows64, Rows128,
-                   Rows256) {
+                   Rows256, FewRows) {
   for (int32_t m : {1, 64, 129, 1000, 33 * 256})
     for (int32_t n_tiles : {1, 2, 7, 64})
       for (int32_t problems : {1, 3})
@@ -164,6 +167,23 @@ TEST_CASE("the load is even: no CTA has two tiles more than another", "[schedule
     }
     CHECK(most - least <= 1);
   }
+}
+
+TEST_CASE("where the last tile of M has few rows, no CTA has two of these more than another", "[scheduler]") {
+  for (uint32_t ctas : {66u, 132u, 131u})
+    for (int32_t m_tiles : {2, 3}) {
+      INFO(ctas << " CTAs, " << m_tiles << " tiles of M");
+      const int32_t m = (m_tiles - 1) * FewRows::kTileM + 1;
+      int64_t least = INT64_MAX, most = 0;
+      for (uint32_t cta = 0; cta < ctas; ++cta) {
+        const auto tiles = dense_tiles<FewRows>(m, 1000, 1, cta, ctas);
+        const int64_t few =
+            std::count_if(tiles.begin(), tiles.end(), [](const Tile& tile) { return tile.rows == 1; });
+        least = std::min(least, few);
+        most = std::max(most, few);
+      }
+      CHECK(most - least <= 1);
+    }
 }
 
 TEST_CASE("CTAs with neighbouring numbers share rows of B until the M tiles of a band run out",
@@ -215,7 +235,7 @@ TEST_CASE("tile numbers near 2^31 neither wrap nor repeat", "[scheduler]") {
 }
 
 TEMPLATE_TEST_CASE("every tile of every group is computed exactly once", "[scheduler][grouped]", Rows64,
-                   Rows128, Rows256) {
+                   Rows128, Rows256, FewRows) {
   dualgemm_test::Rng random(1);
   const auto number = [&](int32_t low, int32_t high) { return random.between(low, high); };
   std::vector<std::vector<int32_t>> sizes = {{0}, {0, 0, 0}, {1}, {0, 300, 0}, {100, 0, 200, 30}};
