@@ -65,7 +65,8 @@ void make_outputs(Call& call, Quantize& x) {
   const int64_t in_front = x.x.dims == 3 ? x.x.sizes[0] : 0;
   const int64_t bytes = factor_bytes(x.blocks(), x.args.k);
   x.q = new_matrix(call, "q", x.x, kUint8, in_front, x.rows(), x.args.k / 2);
-  x.sf = in_front ? new_array(call, "sf", x.x, kUint8, {in_front, bytes}) : new_array(call, "sf", x.x, kUint8, {bytes});
+  x.sf = in_front ? new_array(call, "sf", x.x, kUint8, {in_front, bytes})
+                  : new_array(call, "sf", x.x, kUint8, {bytes});
   const bool by_problem = in_front && x.args.scale_mode == DUALGEMM_SCALE_ROW;
   x.scales = by_problem ? new_array(call, "scales", x.x, kFp32, {in_front, x.rows()})
                         : new_array(call, "scales", x.x, kFp32, {scales_of(x)});

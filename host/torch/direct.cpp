@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <memory>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
@@ -21,48 +20,6 @@ extern "C" __attribute__((weak)) AOTITorchError torch_tensor_to_pyobject(AtenTen
 
 namespace dualgemm::torch_ops {
 namespace {
-
-struct Release {
-  void operator()(PyObject* object) const { Py_DecRef(object); }
-};
-using Object = std::unique_ptr<PyObject, Release>;
-
-// Python knows the exception already.
-struct PythonError {};
-
-Object made(PyObject* object) {
-  if (!object) throw PythonError();
-  return Object(object);
-}
-
-Object held(PyObject* object) {
-  Py_IncRef(object);
-  return Object(object);
-}
-
-Object attribute(PyObject* object, const char* name) {
-  const Object text = made(PyUnicode_InternFromString(name));
-  return made(PyObject_GetAttr(object, text.get()));
-}
-
-std::string_view text_of(PyObject* object) {
-  Py_ssize_t size = 0;
-  const char* text = PyUnicode_AsUTF8AndSize(object, &size);
-  if (!text) throw PythonError();
-  return {text, static_cast<size_t>(size)};
-}
-
-PyObject* item(PyObject* tuple, Py_ssize_t i) {
-  PyObject* found = PyTuple_GetItem(tuple, i);
-  if (!found) throw PythonError();
-  return found;
-}
-
-bool is_true(PyObject* object) {
-  const int truth = PyObject_IsTrue(object);
-  if (truth < 0) throw PythonError();
-  return truth != 0;
-}
 
 // Runs a function of this module's interface, whose exceptions become Python's.
 template <typename Function>
@@ -93,7 +50,8 @@ struct Watcher {
     }
   }
   bool fires() const {
-    return is_true(made(inside ? inside(self, nullptr) : PyObject_CallFunctionObjArgs(function.get(), nullptr)).get());
+    return is_true(
+        made(inside ? inside(self, nullptr) : PyObject_CallFunctionObjArgs(function.get(), nullptr)).get());
   }
 };
 
@@ -106,14 +64,14 @@ struct NamedType {
 // Lives as long as the process: Python may be gone before static objects are.
 struct Torch {
   decltype(DLPackExchangeAPI::dltensor_from_py_object_no_sync) describe = nullptr;
-  Object tensor, parameter;          // classes
-  Object is_neg, empty_strided;      // functions
+  Object tensor, parameter;             // classes
+  Object is_neg, empty_strided;         // functions
   Object device, dtype, requires_grad;  // names
-  Object profiler, profiling;        // a module, and the name of its flag
+  Object profiler, profiling;           // a module, and the name of its flag
   std::vector<Watcher> watchers;
-  NamedType types[8] = {{{kDLUInt, 8, 1}, kUint8, {}},   {{kDLInt, 8, 1}, kInt8, {}},
-                        {{kDLInt, 32, 1}, kInt32, {}},   {{kDLFloat, 16, 1}, kFp16, {}},
-                        {{kDLFloat, 32, 1}, kFp32, {}},  {{kDLBfloat, 16, 1}, kBf16, {}},
+  NamedType types[8] = {{{kDLUInt, 8, 1}, kUint8, {}},         {{kDLInt, 8, 1}, kInt8, {}},
+                        {{kDLInt, 32, 1}, kInt32, {}},         {{kDLFloat, 16, 1}, kFp16, {}},
+                        {{kDLFloat, 32, 1}, kFp32, {}},        {{kDLBfloat, 16, 1}, kBf16, {}},
                         {{kDLFloat8_e4m3fn, 8, 1}, kE4m3, {}}, {{kDLFloat4_e2m1fn, 4, 2}, kE2m1, {}}};
 };
 const Torch* known = nullptr;
@@ -351,7 +309,7 @@ class Direct final : public Call {
     return value.given ? value.type : otherwise;
   }
 
-  // The exchange has an allocator, too, but Tensor.record_stream would pass over its memory.
+  // The exchange has an allocator, too, but to record another stream that uses its memory has no effect.
   Tensor result(const char* name, const Tensor& beside, int32_t type, int64_t dims, const int64_t* sizes,
                 const int64_t* strides) override {
     if (!torch_tensor_to_pyobject) return result_by_python(name, type, dims, sizes, strides);
@@ -431,7 +389,8 @@ class Direct final : public Call {
 };
 
 bool watched() {
-  return std::any_of(known->watchers.begin(), known->watchers.end(), [](const Watcher& x) { return x.fires(); }) ||
+  return std::any_of(known->watchers.begin(), known->watchers.end(),
+                     [](const Watcher& x) { return x.fires(); }) ||
          is_true(made(PyObject_GetAttr(known->profiler.get(), known->profiling.get())).get());
 }
 
@@ -507,8 +466,8 @@ PyObject* function(PyObject*, PyObject* arguments) {
 PyMethodDef methods[] = {{"start", start, METH_VARARGS, nullptr},
                          {"function", function, METH_VARARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
-PyModuleDef module = {PyModuleDef_HEAD_INIT, "dualgemm._direct", nullptr, -1, methods, nullptr, nullptr,
-                      nullptr,               nullptr};
+PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, "dualgemm._direct", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 }  // namespace dualgemm::torch_ops

@@ -1,6 +1,6 @@
-// dlpack.h -- what DLPack 1.3 lays down (include/dlpack/dlpack.h of github.com/dmlc/dlpack), as far as it is
-// used here: a tensor, and the table of functions behind the attribute __dlpack_c_exchange_api__ of a class of
-// tensors. Names are DLPack's.
+// dlpack.h -- what version 1.3 of DLPack's header (github.com/dmlc/dlpack) lays down, as far as it is used: a
+// tensor, and the table of functions that a class of tensors has as __dlpack_c_exchange_api__. Names are
+// DLPack's.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,14 @@ constexpr char kDLPackExchangeApi[] = "dlpack_exchange_api";  // name of the cap
 constexpr uint32_t kDLPackMajor = 1;                          // another one has another layout
 
 enum : int32_t { kDLCPU = 1, kDLCUDA = 2 };
-enum : uint8_t { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBfloat = 4, kDLFloat8_e4m3fn = 10, kDLFloat4_e2m1fn = 17 };
+enum : uint8_t {
+  kDLInt = 0,
+  kDLUInt = 1,
+  kDLFloat = 2,
+  kDLBfloat = 4,
+  kDLFloat8_e4m3fn = 10,
+  kDLFloat4_e2m1fn = 17
+};
 
 struct DLDevice {
   int32_t device_type, device_id;

@@ -1,10 +1,13 @@
-// python.h -- Python's C interface, as far as every version from 3.10 on has it with one binary interface. A
-// program without Python may load the operators: there nobody calls what needs these functions, which are weak.
+// python.h -- Python's C interface, as far as every version from 3.10 on has the same binary interface. A
+// program without Python may load the operators, too. These functions are weak, and there nobody calls them.
 #pragma once
 
 #define Py_LIMITED_API 0x030a0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+
+#include <memory>
+#include <string_view>
 
 #pragma weak _Py_NoneStruct
 #pragma weak Py_DecRef
@@ -42,3 +45,52 @@
 #pragma weak PyUnicode_AsUTF8AndSize
 #pragma weak PyUnicode_Compare
 #pragma weak PyUnicode_InternFromString
+
+namespace dualgemm::torch_ops {
+
+// A reference that is held. Exceptions of Python become PythonError.
+struct Release {
+  void operator()(PyObject* object) const { Py_DecRef(object); }
+};
+using Object = std::unique_ptr<PyObject, Release>;
+
+// Python has the exception.
+struct PythonError {};
+
+// Takes over a new reference.
+inline Object made(PyObject* object) {
+  if (!object) throw PythonError();
+  return Object(object);
+}
+
+// Holds a reference of somebody else.
+inline Object held(PyObject* object) {
+  Py_IncRef(object);
+  return Object(object);
+}
+
+inline Object attribute(PyObject* object, const char* name) {
+  const Object text = made(PyUnicode_InternFromString(name));
+  return made(PyObject_GetAttr(object, text.get()));
+}
+
+inline std::string_view text_of(PyObject* object) {
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(object, &size);
+  if (!text) throw PythonError();
+  return {text, static_cast<size_t>(size)};
+}
+
+inline PyObject* item(PyObject* tuple, Py_ssize_t i) {
+  PyObject* found = PyTuple_GetItem(tuple, i);
+  if (!found) throw PythonError();
+  return found;
+}
+
+inline bool is_true(PyObject* object) {
+  const int truth = PyObject_IsTrue(object);
+  if (truth < 0) throw PythonError();
+  return truth != 0;
+}
+
+}  // namespace dualgemm::torch_ops
