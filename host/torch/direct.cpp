@@ -1,8 +1,8 @@
-// direct.cpp -- the operators as functions of Python, which call them without PyTorch's dispatcher: a module of
-// Python, dualgemm._direct, in the same file as the operators. Tensors are read by DLPack. A call that the
-// dispatcher may have something to do with goes to the dispatcher: with tensors of a class of their own, without
-// memory, or with derivatives; within modes of PyTorch, or while something is traced or profiled. So do arguments
-// that are not what the schema says, and it refuses them.
+// direct.cpp -- the operators as functions of Python that pass PyTorch's dispatcher by: the module
+// dualgemm._direct, in the same file as the operators. Tensors are read by DLPack. A call that the dispatcher
+// may have something to do with goes to the dispatcher: with tensors of a class of their own, without memory,
+// or with derivatives; within modes of PyTorch; while something is traced or profiled. So do arguments that are
+// not what the schema says, for the dispatcher to refuse.
 
 #include <algorithm>
 #include <iterator>
@@ -89,7 +89,7 @@ const DLPackExchangeAPI& exchange_of(PyObject* tensor) {
   return *api;
 }
 
-// start(torch, watchers, profiler, name of its flag)
+// _start(torch, watchers, profiler, name of its flag)
 PyObject* start(PyObject*, PyObject* arguments) {
   return guarded([&] {
     PyObject *const torch = item(arguments, 0), *const watchers = item(arguments, 1);
@@ -313,12 +313,14 @@ class Direct final : public Call {
   Tensor result(const char* name, const Tensor& beside, int32_t type, int64_t dims, const int64_t* sizes,
                 const int64_t* strides) override {
     if (!torch_tensor_to_pyobject) return result_by_python(name, type, dims, sizes, strides);
-    const Handle handle = allocate(beside, type, dims, sizes, strides);
+    Handle handle = allocate(beside, type, dims, sizes, strides);
     const Locked locked(&thread_);
     void* object = nullptr;
     check_torch(torch_tensor_to_pyobject(handle.get(), nullptr, &object), "tensor_to_pyobject");
     results_[made_++].reset(static_cast<PyObject*>(object));
-    return describe(name, handle);
+    const Tensor tensor = describe(name, handle);
+    handle.reset();  // the object has the tensor, and may be told so: under the lock
+    return tensor;
   }
 
  private:
@@ -429,15 +431,15 @@ Kind kind_of(std::string_view text) {
   refuse("%.*s: is the type of no argument", static_cast<int>(text.size()), text.data());
 }
 
-// function(name, operator, arguments, documentation): arguments are tuples (name, type, by name alone), or
+// _function(name, operator, arguments, documentation): arguments are tuples (name, type, by name alone), or
 // (..., default).
 PyObject* function(PyObject*, PyObject* arguments) {
   return guarded([&] {
-    auto made_of = std::make_unique<Function>();
+    auto built = std::make_unique<Function>();
     const std::string_view name = text_of(item(arguments, 0));
-    made_of->compute = find_operator(name);
-    if (!made_of->compute) refuse("%s: is no operator", name.data());
-    made_of->dispatched = held(item(arguments, 1));
+    built->compute = find_operator(name);
+    if (!built->compute) refuse("%s: is no operator", name.data());
+    built->dispatched = held(item(arguments, 1));
     PyObject* const all = item(arguments, 2);
     const Py_ssize_t count = PyTuple_Size(all);
     if (count < 0) throw PythonError();
@@ -451,10 +453,10 @@ PyObject* function(PyObject*, PyObject* arguments) {
       argument.has_default = PyTuple_Size(each) == 4;
       if (argument.has_default && !read(argument.kind, item(each, 3), false, &argument.otherwise))
         refuse("%s: an argument has a default of another type", name.data());
-      if (!argument.by_name) ++made_of->positional;
-      made_of->arguments.push_back(std::move(argument));
+      if (!argument.by_name) ++built->positional;
+      built->arguments.push_back(std::move(argument));
     }
-    Function* const kept = made_of.release();  // for as long as the process lives, with what it points to
+    Function* const kept = built.release();  // for as long as the process lives, with what it points to
     const Object self = made(PyCapsule_New(kept, nullptr, nullptr));
     for (const Py_ssize_t i : {0, 3}) Py_IncRef(item(arguments, i));
     kept->method = {name.data(), reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call)),
@@ -463,8 +465,8 @@ PyObject* function(PyObject*, PyObject* arguments) {
   });
 }
 
-PyMethodDef methods[] = {{"start", start, METH_VARARGS, nullptr},
-                         {"function", function, METH_VARARGS, nullptr},
+PyMethodDef methods[] = {{"_start", start, METH_VARARGS, nullptr},
+                         {"_function", function, METH_VARARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 PyModuleDef module = {
     PyModuleDef_HEAD_INIT, "dualgemm._direct", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};

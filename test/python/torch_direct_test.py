@@ -36,7 +36,7 @@ class Spied:
 
     def __init__(self, name):
         self.dispatched, self.seen = getattr(ops, name).default, 0
-        self.function = direct.function(name, self.dispatch, tuple(torch_op._arguments(self.dispatched._schema)), "")
+        self.function = direct._function(name, self.dispatch, tuple(torch_op._arguments(self.dispatched._schema)), "")
 
     def dispatch(self, *args, **named):
         self.seen += 1

@@ -178,14 +178,14 @@ def _make_direct():
     loader = importlib.machinery.ExtensionFileLoader("dualgemm._direct", _FILE)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     try:
-        module.start(torch, tuple(getattr(torch._C, name) for name in _WATCHERS), torch.autograd.profiler,
-                     "_is_profiler_enabled")
+        module._start(torch, tuple(getattr(torch._C, name) for name in _WATCHERS), torch.autograd.profiler,
+                      "_is_profiler_enabled")
     except (AttributeError, ImportError):
         return torch.ops.dualgemm
     for name in _SHAPES:
         dispatched = getattr(torch.ops.dualgemm, name).default
-        setattr(module, name, module.function(name, dispatched, tuple(_arguments(dispatched._schema)),
-                                              str(dispatched._schema)))
+        setattr(module, name, module._function(name, dispatched, tuple(_arguments(dispatched._schema)),
+                                               str(dispatched._schema)))
     return module
 
 
