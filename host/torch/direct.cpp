@@ -1,8 +1,8 @@
 // direct.cpp -- the operators as functions of Python that pass PyTorch's dispatcher by: the module
 // dualgemm._direct, in the same file as the operators. Tensors are read by DLPack. A call that the dispatcher
 // may have something to do with goes to the dispatcher: with tensors of a class of their own, without memory,
-// or with derivatives; within modes of PyTorch; while something is traced or profiled. So do arguments that are
-// not what the schema says, for the dispatcher to refuse.
+// or with derivatives; within modes of PyTorch; while something is traced or profiled. So do arguments that
+// are not what the schema says, for the dispatcher to refuse.
 
 #include <algorithm>
 #include <iterator>

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""torch_direct_test.py -- the operators of torch_op.direct, on the CPU and on a GPU if there is one. They pass all tests
-of the operators themselves; here is which calls the dispatcher gets to see, and that nothing but the time tells the
-others apart. Exits with 77 where there is no torch, where its operators are not built, or where this torch or this
+"""torch_direct_test.py -- the operators of torch_op.direct, on the CPU and on a GPU if there is one. They pass all
+tests of the operators themselves; here is which calls the dispatcher gets to see, and that nothing but the time tells
+the others apart. Exits with 77 where there is no torch, where its operators are not built, or where this torch or this
 Python has no other way than the dispatcher.
 
     torch_direct_test.py MODULE [unittest's arguments]
 """
+import ctypes
 import gc
 import sys
+import types
 import unittest
 import warnings
 import weakref
@@ -137,8 +139,9 @@ class Same(Case):
     def test_refusals(self):
         """The same exception with the same sentence, of a rule, of the library, and of the schema."""
         a, b, sfa, sfb = args = one_product()
-        for broken, named in (((a, b[:, 16:], sfa, sfb), {}), (args, dict(activation=17)), (args, dict(max_sms=1 << 32)),
-                              (args, dict(bias=torch.ones(N - 1))), (args, dict(bias=torch.ones(N).double())),
+        for broken, named in (((a, b[:, 16:], sfa, sfb), {}), (args, dict(activation=17)),
+                              (args, dict(max_sms=1 << 32)), (args, dict(bias=torch.ones(N - 1))),
+                              (args, dict(bias=torch.ones(N).double())),
                               (args, dict(flags=1 << 70)), ((*args, 1 << 2000), {}), ((*args, "one"), {}),
                               ((*args, 1.0, torch.int64), {}), ((*args, 1.0, torch.uint8), {}),
                               ((a.to(torch.complex64), b, sfa, sfb), {}), ((a, None, sfa, sfb), {}), (args[:3], {}),
@@ -295,6 +298,89 @@ class ToTheDispatcher(Case):
         args = one_product()
         self.same(self.sees(*args, torch.tensor(0.5)), ops.linear(*args, 0.5))
         self.same(self.sees(*args, True), ops.linear(*args, 1.0))
+
+
+# ---- without a GPU: tensors that only say where they lie ----
+
+class DLTensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+Describe = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(DLTensor))
+
+
+class Exchange(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("prev_api", ctypes.c_void_p),
+                ("managed", ctypes.c_void_p * 3), ("describe", Describe), ("stream", ctypes.c_void_p)]
+
+    def capsule(self):
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+        return new(ctypes.addressof(self), b"dlpack_exchange_api", None)
+
+
+class Elsewhere:
+    """A tensor of bytes."""
+    requires_grad = False
+    CUDA, ROCM = 2, 10
+
+    def __init__(self, device_type, device_id, *shape):
+        strides = (shape[-1], 1)[-len(shape):]
+        self.tensor = DLTensor(1 << 40, device_type, device_id, len(shape), 1, 8, 1,
+                               (ctypes.c_int64 * len(shape))(*shape), (ctypes.c_int64 * len(shape))(*strides), 0)
+
+    def is_neg(self):
+        return False
+
+
+@Describe
+def describe(tensor, out):
+    out[0] = tensor.tensor
+    return 0
+
+
+def start(module):
+    direct._start(module, tuple(getattr(torch._C, name) for name in torch_op._WATCHERS), torch.autograd.profiler,
+                  "_is_profiler_enabled")
+
+
+class ByDLPack(Case):
+    def tearDown(self):
+        start(torch)
+
+    def start(self, exchange):
+        Elsewhere.__dlpack_c_exchange_api__ = exchange.capsule()
+        self.exchange = exchange  # the capsule does not hold it
+        named = {name: getattr(torch, name) for name in dir(torch) if isinstance(getattr(torch, name), torch.dtype)}
+        start(types.SimpleNamespace(Tensor=Elsewhere, nn=types.SimpleNamespace(Parameter=Marked), empty_strided=None,
+                                    **named))
+
+    def linear(self, *where):
+        """a, b, sfa and sfb at these places."""
+        spied = Spied("linear")
+        spied.dispatched = lambda *args: "dispatched"
+        return spied(*(Elsewhere(*place, *shape) for place, shape in
+                       zip(where, ((M, K // 2), (N, K // 2), (d.sf_size(M, K),), (d.sf_size(N, K),)))))
+
+    def test_places(self):
+        """What lies on several GPUs is refused before anybody asks CUDA."""
+        self.start(Exchange(1, 3, None, (ctypes.c_void_p * 3)(), describe, None))
+        first, second = (Elsewhere.CUDA, 0), (Elsewhere.CUDA, 1)
+        self.refused("^b: lies on cuda:1, and a on cuda:0$", self.linear, first, second, first, first)
+        self.refused("^sfa: lies on cuda:0, and a on cuda:1$", self.linear, second, second, first, first)
+        self.refused("^sfb: lies on cpu, and a on cuda:1$", self.linear, second, second, second, (1, 0))
+        self.assertEqual(self.linear(first, first, first, (Elsewhere.ROCM, 0)), "dispatched")
+
+    def test_versions(self):
+        nothing = (ctypes.c_void_p * 3)()
+        first = Exchange(1, 3, None, nothing, describe, None)
+        self.start(Exchange(2, 0, ctypes.addressof(first), nothing, Describe(), None))
+        self.refused("^b: lies on cuda:1", self.linear, (2, 0), (2, 1), (2, 0), (2, 0))
+        for other in (Exchange(2, 0, None, nothing, describe, None), Exchange(1, 3, None, nothing, Describe(), None)):
+            with self.assertRaises(ImportError): self.start(other)
 
 
 if __name__ == "__main__":
