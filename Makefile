@@ -55,6 +55,7 @@ test-torch: torch     ## the tests of these operators: on the CPU, and on a GPU 
 	@export DUALGEMM_LIBRARY=$(BUILD)/lib/libdualgemm.so.0 DUALGEMM_TORCH_LIBRARY=$(BUILD)/lib/libdualgemm_torch.so && \
 	  $(torch_python) test/python/torch_test.py host/python && \
 	  $(torch_python) test/python/torch_operators_test.py host/python && \
+	  $(torch_python) test/python/torch_direct_test.py host/python && \
 	  $(torch_python) test/python/torch_nn_test.py host/python && \
 	  $(torch_python) test/python/torch_nn_loading_test.py host/python && \
 	  $(torch_python) test/python/torch_nn_running_test.py host/python && \

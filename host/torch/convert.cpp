@@ -61,14 +61,15 @@ int64_t scales_of(const Quantize& x) {
   return x.args.scale_mode == DUALGEMM_SCALE_ROW ? x.x.problems() * x.rows() : 0;
 }
 
-void make_outputs(Quantize& x) {
+void make_outputs(Call& call, Quantize& x) {
   const int64_t in_front = x.x.dims == 3 ? x.x.sizes[0] : 0;
   const int64_t bytes = factor_bytes(x.blocks(), x.args.k);
-  x.q = new_matrix("q", x.x, kUint8, in_front, x.rows(), x.args.k / 2);
-  x.sf = in_front ? new_array("sf", x.x, kUint8, {in_front, bytes}) : new_array("sf", x.x, kUint8, {bytes});
+  x.q = new_matrix(call, "q", x.x, kUint8, in_front, x.rows(), x.args.k / 2);
+  x.sf = in_front ? new_array(call, "sf", x.x, kUint8, {in_front, bytes})
+                  : new_array(call, "sf", x.x, kUint8, {bytes});
   const bool by_problem = in_front && x.args.scale_mode == DUALGEMM_SCALE_ROW;
-  x.scales = by_problem ? new_array("scales", x.x, kFp32, {in_front, x.rows()})
-                        : new_array("scales", x.x, kFp32, {scales_of(x)});
+  x.scales = by_problem ? new_array(call, "scales", x.x, kFp32, {in_front, x.rows()})
+                        : new_array(call, "scales", x.x, kFp32, {scales_of(x)});
 }
 
 void put_outputs(Quantize& x) {
@@ -90,17 +91,17 @@ void put_outputs(Quantize& x) {
 }
 
 template <bool out>
-void take(Arguments& in, Quantize& x) {
-  x.x = describe("x", in.tensor());
-  if (out) x.q = describe("q", in.tensor());
-  if (out) x.sf = describe("sf", in.tensor());
-  x.args.global_scale = static_cast<float>(in.number());
-  x.global_scale_dev = describe("global_scale_dev", in.optional_tensor());
-  const int64_t mode = in.integer();
-  x.row_index = describe("row_index", in.optional_tensor());
-  x.group_rows = describe("group_rows", in.optional_tensor());
-  const int64_t flags = in.integer();
-  if (out) x.scales = describe("scales", in.optional_tensor());
+void take(Call& call, Quantize& x) {
+  x.x = call.tensor("x");
+  if (out) x.q = call.tensor("q");
+  if (out) x.sf = call.tensor("sf");
+  x.args.global_scale = static_cast<float>(call.number());
+  x.global_scale_dev = call.optional_tensor("global_scale_dev");
+  const int64_t mode = call.integer();
+  x.row_index = call.optional_tensor("row_index");
+  x.group_rows = call.optional_tensor("group_rows");
+  const int64_t flags = call.integer();
+  if (out) x.scales = call.optional_tensor("scales");
   x.args.scale_mode = extent("scale_mode", mode);
   x.args.flags = static_cast<uint32_t>(extent("flags", flags));
 }
@@ -122,38 +123,35 @@ void put_linear(Factors& x) {
   x.args.pitch = rows.pitch;
 }
 
-Tensor new_atoms(const char* name, const Factors& x, bool offsets) {
+Tensor new_atoms(Call& call, const char* name, const Factors& x, bool offsets) {
   const int64_t bytes = factor_bytes(blocks_of(x, offsets), x.args.k);
-  return x.linear.dims == 3 ? new_array(name, x.linear, kUint8, {x.linear.sizes[0], bytes})
-                            : new_array(name, x.linear, kUint8, {bytes});
+  return x.linear.dims == 3 ? new_array(call, name, x.linear, kUint8, {x.linear.sizes[0], bytes})
+                            : new_array(call, name, x.linear, kUint8, {bytes});
 }
 
 }  // namespace
 
 template <bool out>
-void quantize(StableIValue* stack, uint64_t, uint64_t) {
+void quantize(Call& call) {
   Quantize x;
   dualgemm_quantize_args_init(&x.args);
-  Arguments in(stack);
-  take<out>(in, x);
+  take<out>(call, x);
   for (const Tensor* tensor : {&x.q, &x.sf, &x.scales, &x.global_scale_dev, &x.row_index, &x.group_rows})
     if (*tensor) check_beside(*tensor, x.x);
   put_x(x);
-  if (!out) make_outputs(x);
+  if (!out) make_outputs(call, x);
   put_outputs(x);
   run_twin(x.x, x.args, dualgemm_quantize, dualgemm_quantize_host_ex);
-  if (!out) give(stack, x.q, x.sf, x.scales);
 }
 
 template <bool out>
-void sf_swizzle(StableIValue* stack, uint64_t, uint64_t) {
+void sf_swizzle(Call& call) {
   Factors x;
   dualgemm_sf_args_init(&x.args);
-  Arguments in(stack);
-  x.linear = describe("src", in.tensor());
-  if (out) x.atoms = describe("dst", in.tensor());
-  x.group_rows = describe("group_rows", in.optional_tensor());
-  x.args.flags = static_cast<uint32_t>(extent("flags", in.integer()));
+  x.linear = call.tensor("src");
+  if (out) x.atoms = call.tensor("dst");
+  x.group_rows = call.optional_tensor("group_rows");
+  x.args.flags = static_cast<uint32_t>(extent("flags", call.integer()));
   for (const Tensor* tensor : {&x.atoms, &x.group_rows})
     if (*tensor) check_beside(*tensor, x.linear);
   const Rows rows = check_matrix(x.linear, {kUint8, kInt8, kE4m3}, 1, 1);
@@ -163,24 +161,22 @@ void sf_swizzle(StableIValue* stack, uint64_t, uint64_t) {
   put_problems(x.args, x.group_rows, offsets, rows.problems);
   put_linear(x);
   x.args.batch_stride_src = rows.stride;
-  if (!out) x.atoms = new_atoms("dst", x, offsets);
+  if (!out) x.atoms = new_atoms(call, "dst", x, offsets);
   x.args.batch_stride_dst = check_factors(x.atoms, rows.problems, blocks_of(x, offsets), x.args.k);
   x.args.src = x.linear.data;
   x.args.dst = x.atoms.data;
   run_twin(x.linear, x.args, dualgemm_sf_swizzle, dualgemm_sf_swizzle_host);
-  if (!out) give(stack, x.atoms);
 }
 
 template <bool out>
-void sf_unswizzle(StableIValue* stack, uint64_t, uint64_t) {
+void sf_unswizzle(Call& call) {
   Factors x;
   dualgemm_sf_args_init(&x.args);
-  Arguments in(stack);
-  x.atoms = describe("src", in.tensor());
-  if (out) x.linear = describe("dst", in.tensor());
-  const int64_t rows = in.integer(), k = in.integer();
-  x.group_rows = describe("group_rows", in.optional_tensor());
-  x.args.flags = static_cast<uint32_t>(extent("flags", in.integer()));
+  x.atoms = call.tensor("src");
+  if (out) x.linear = call.tensor("dst");
+  const int64_t rows = call.integer(), k = call.integer();
+  x.group_rows = call.optional_tensor("group_rows");
+  x.args.flags = static_cast<uint32_t>(extent("flags", call.integer()));
   for (const Tensor* tensor : {&x.linear, &x.group_rows})
     if (*tensor) check_beside(*tensor, x.atoms);
   if (x.atoms.dims != 1 && x.atoms.dims != 2)
@@ -193,8 +189,8 @@ void sf_unswizzle(StableIValue* stack, uint64_t, uint64_t) {
   if (k % kBlock != 0) refuse("k=%d: must be a multiple of 16", x.args.k);
   put_problems(x.args, x.group_rows, offsets, problems);
   if (!out)
-    x.linear = x.atoms.dims == 2 ? new_array("dst", x.atoms, kUint8, {problems, rows, k / kBlock})
-                                 : new_array("dst", x.atoms, kUint8, {rows, k / kBlock});
+    x.linear = x.atoms.dims == 2 ? new_array(call, "dst", x.atoms, kUint8, {problems, rows, k / kBlock})
+                                 : new_array(call, "dst", x.atoms, kUint8, {rows, k / kBlock});
   put_linear(x);
   if (x.linear.problems() != problems)
     refuse("dst: must have %lld problems", static_cast<long long>(problems));
@@ -203,14 +199,13 @@ void sf_unswizzle(StableIValue* stack, uint64_t, uint64_t) {
   x.args.src = x.atoms.data;
   x.args.dst = x.linear.data;
   run_twin(x.atoms, x.args, dualgemm_sf_unswizzle, dualgemm_sf_unswizzle_host);
-  if (!out) give(stack, x.linear);
 }
 
-template void quantize<false>(StableIValue*, uint64_t, uint64_t);
-template void quantize<true>(StableIValue*, uint64_t, uint64_t);
-template void sf_swizzle<false>(StableIValue*, uint64_t, uint64_t);
-template void sf_swizzle<true>(StableIValue*, uint64_t, uint64_t);
-template void sf_unswizzle<false>(StableIValue*, uint64_t, uint64_t);
-template void sf_unswizzle<true>(StableIValue*, uint64_t, uint64_t);
+template void quantize<false>(Call&);
+template void quantize<true>(Call&);
+template void sf_swizzle<false>(Call&);
+template void sf_swizzle<true>(Call&);
+template void sf_unswizzle<false>(Call&);
+template void sf_unswizzle<true>(Call&);
 
 }  // namespace dualgemm::torch_ops

@@ -1,23 +1,23 @@
 // convert.h -- the operators that prepare a launch: quantisation, scale factors in atoms, and what surrounds
-// a layer of experts. operators.cpp has their schemas; the calling convention is that of launch.h.
+// a layer of experts. operators.cpp has their schemas.
 #pragma once
 
-#include "host/torch/stack.h"
+#include "host/torch/call.h"
 
 namespace dualgemm::torch_ops {
 
 // `out`: outputs are arguments.
 template <bool out>
-void quantize(StableIValue* stack, uint64_t arguments, uint64_t results);
+void quantize(Call& call);
 template <bool out>
-void sf_swizzle(StableIValue* stack, uint64_t arguments, uint64_t results);
+void sf_swizzle(Call& call);
 template <bool out>
-void sf_unswizzle(StableIValue* stack, uint64_t arguments, uint64_t results);
+void sf_unswizzle(Call& call);
 template <bool out>
-void moe_permute(StableIValue* stack, uint64_t arguments, uint64_t results);
+void moe_permute(Call& call);
 template <bool out>
-void moe_gather(StableIValue* stack, uint64_t arguments, uint64_t results);
+void moe_gather(Call& call);
 template <bool out>
-void moe_combine(StableIValue* stack, uint64_t arguments, uint64_t results);
+void moe_combine(Call& call);
 
 }  // namespace dualgemm::torch_ops

@@ -30,12 +30,12 @@ void check_weights(const Tensor& weights, const Tensor& choices) {
            static_cast<long long>(choices.size(1)), choices.name);
 }
 
-void make_outputs(Permute& x) {
+void make_outputs(Call& call, Permute& x) {
   const int64_t tokens = x.topk_ids.size(0), top_k = x.topk_ids.size(1);
-  x.group_rows = new_array("group_rows", x.topk_ids, kInt32, {x.experts + 1});
-  x.row_token = new_array("row_token", x.topk_ids, kInt32, {tokens * top_k});
-  x.token_row = new_array("token_row", x.topk_ids, kInt32, {tokens, top_k});
-  x.row_weight = new_array("row_weight", x.topk_ids, kFp32, {x.topk_weights ? tokens * top_k : 0});
+  x.group_rows = new_array(call, "group_rows", x.topk_ids, kInt32, {x.experts + 1});
+  x.row_token = new_array(call, "row_token", x.topk_ids, kInt32, {tokens * top_k});
+  x.token_row = new_array(call, "token_row", x.topk_ids, kInt32, {tokens, top_k});
+  x.row_weight = new_array(call, "row_weight", x.topk_ids, kFp32, {x.topk_weights ? tokens * top_k : 0});
 }
 
 void put(Permute& x) {
@@ -124,64 +124,59 @@ void put(Combine& x) {
 }  // namespace
 
 template <bool out>
-void moe_permute(StableIValue* stack, uint64_t, uint64_t) {
+void moe_permute(Call& call) {
   Permute x;
   dualgemm_moe_permute_args_init(&x.args);
-  Arguments in(stack);
-  x.topk_ids = describe("topk_ids", in.tensor());
-  x.topk_weights = describe("topk_weights", in.optional_tensor());
-  x.experts = in.integer();
+  x.topk_ids = call.tensor("topk_ids");
+  x.topk_weights = call.optional_tensor("topk_weights");
+  x.experts = call.integer();
   if (out) {
-    x.group_rows = describe("group_rows", in.tensor());
-    x.row_token = describe("row_token", in.tensor());
-    x.token_row = describe("token_row", in.tensor());
-    x.row_weight = describe("row_weight", in.optional_tensor());
+    x.group_rows = call.tensor("group_rows");
+    x.row_token = call.tensor("row_token");
+    x.token_row = call.tensor("token_row");
+    x.row_weight = call.optional_tensor("row_weight");
   }
-  x.args.flags = static_cast<uint32_t>(extent("flags", in.integer()));
+  x.args.flags = static_cast<uint32_t>(extent("flags", call.integer()));
   for (const Tensor* tensor : {&x.topk_weights, &x.group_rows, &x.row_token, &x.token_row, &x.row_weight})
     if (*tensor) check_beside(*tensor, x.topk_ids);
   if (x.experts < 1 || x.experts > DUALGEMM_MAX_GROUPS)
     refuse("experts=%lld: must be 1 to %d", static_cast<long long>(x.experts), DUALGEMM_MAX_GROUPS);
   check_choices(x.topk_ids, kInt32);
-  if (!out) make_outputs(x);
+  if (!out) make_outputs(call, x);
   put(x);
   run_twin(x.topk_ids, x.args, dualgemm_moe_permute, dualgemm_moe_permute_host);
-  if (!out) give(stack, x.group_rows, x.row_token, x.token_row, x.row_weight);
 }
 
 template <bool out>
-void moe_gather(StableIValue* stack, uint64_t, uint64_t) {
+void moe_gather(Call& call) {
   Gather x;
   dualgemm_moe_gather_args_init(&x.args);
-  Arguments in(stack);
-  x.x = describe("x", in.tensor());
-  x.row_index = describe("row_index", in.tensor());
-  if (out) x.out = describe("out", in.tensor());
-  x.args.flags = static_cast<uint32_t>(extent("flags", in.integer()));
+  x.x = call.tensor("x");
+  x.row_index = call.tensor("row_index");
+  if (out) x.out = call.tensor("out");
+  x.args.flags = static_cast<uint32_t>(extent("flags", call.integer()));
   for (const Tensor* tensor : {&x.row_index, &x.out})
     if (*tensor) check_beside(*tensor, x.x);
   check_type(x.row_index, {kInt32});
   check_array(x.row_index, kInt32, x.row_index.count());
   check_type(x.x, {kBf16, kFp16});
   if (x.x.dims != 2) refuse("x: has %lld dimensions, and must have 2", static_cast<long long>(x.x.dims));
-  if (!out) x.out = new_matrix("out", x.x, x.x.type, 0, x.row_index.count(), x.x.size(1));
+  if (!out) x.out = new_matrix(call, "out", x.x, x.x.type, 0, x.row_index.count(), x.x.size(1));
   put(x);
   run_twin(x.x, x.args, dualgemm_moe_gather, dualgemm_moe_gather_host);
-  if (!out) give(stack, x.out);
 }
 
 template <bool out>
-void moe_combine(StableIValue* stack, uint64_t, uint64_t) {
+void moe_combine(Call& call) {
   Combine x;
   dualgemm_moe_combine_args_init(&x.args);
-  Arguments in(stack);
-  x.c = describe("c", in.tensor());
-  x.token_row = describe("token_row", in.tensor());
-  if (out) x.out = describe("out", in.tensor());
-  x.add = describe("add", in.optional_tensor());
-  if (!out) x.out_type = in.optional<int32_t>(x.c.type);
-  x.topk_weights = describe("topk_weights", in.optional_tensor());
-  x.args.flags = static_cast<uint32_t>(extent("flags", in.integer()));
+  x.c = call.tensor("c");
+  x.token_row = call.tensor("token_row");
+  if (out) x.out = call.tensor("out");
+  x.add = call.optional_tensor("add");
+  if (!out) x.out_type = call.optional_type(x.c.type);
+  x.topk_weights = call.optional_tensor("topk_weights");
+  x.args.flags = static_cast<uint32_t>(extent("flags", call.integer()));
   for (const Tensor* tensor : {&x.token_row, &x.out, &x.add, &x.topk_weights})
     if (*tensor) check_beside(*tensor, x.c);
   check_choices(x.token_row, kInt32);
@@ -190,18 +185,17 @@ void moe_combine(StableIValue* stack, uint64_t, uint64_t) {
       refuse("out_dtype=%s: must be one of torch.bfloat16, torch.float16, torch.float32",
              type_name(x.out_type).c_str());
     if (x.c.dims != 2) refuse("c: has %lld dimensions, and must have 2", static_cast<long long>(x.c.dims));
-    x.out = new_matrix("out", x.c, x.out_type, 0, x.token_row.size(0), x.c.size(1));
+    x.out = new_matrix(call, "out", x.c, x.out_type, 0, x.token_row.size(0), x.c.size(1));
   }
   put(x);
   run_twin(x.c, x.args, dualgemm_moe_combine, dualgemm_moe_combine_host);
-  if (!out) give(stack, x.out);
 }
 
-template void moe_permute<false>(StableIValue*, uint64_t, uint64_t);
-template void moe_permute<true>(StableIValue*, uint64_t, uint64_t);
-template void moe_gather<false>(StableIValue*, uint64_t, uint64_t);
-template void moe_gather<true>(StableIValue*, uint64_t, uint64_t);
-template void moe_combine<false>(StableIValue*, uint64_t, uint64_t);
-template void moe_combine<true>(StableIValue*, uint64_t, uint64_t);
+template void moe_permute<false>(Call&);
+template void moe_permute<true>(Call&);
+template void moe_gather<false>(Call&);
+template void moe_gather<true>(Call&);
+template void moe_combine<false>(Call&);
+template void moe_combine<true>(Call&);
 
 }  // namespace dualgemm::torch_ops

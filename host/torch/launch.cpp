@@ -7,7 +7,7 @@
 namespace dualgemm::torch_ops {
 namespace {
 
-// All tensors of a launch; those that are not given have no handle. Names are those of the schema.
+// All tensors of a launch. Names are those of the schema.
 struct Launch {
   int products = 2;
   Form form = Form::kFunctional;
@@ -15,7 +15,7 @@ struct Launch {
   Tensor a, b1, b2, sfa, sfb1, sfb2, out, sfc, d1, d2;
   Tensor alpha1_dev, alpha2_dev, a_row_scale, c_row_scale, bias1, bias2, c_global_scale_dev, c_add,
       group_rows;
-  Tensor amax_out, workspace;
+  Tensor amax_out;
   int32_t out_type = kUint8;  // of a C that is made here; NVFP4 is packed in bytes
   int64_t expected_rows = 0, flags = 0, instance_id = 0, max_sms = 0, activation = 0;
   dualgemm_args_t args;
@@ -23,68 +23,68 @@ struct Launch {
   bool offsets() const { return group_rows && a.dims == 2; }
 };
 
-float number(Arguments& in) { return static_cast<float>(in.number()); }
+float number(Call& call) { return static_cast<float>(call.number()); }
 
-void take_last(Arguments& in, Launch& x) {
-  x.group_rows = describe("group_rows", in.optional_tensor());
-  x.expected_rows = in.integer();
-  x.flags = in.integer();
-  x.instance_id = in.integer();
-  x.max_sms = in.integer();
+void take_last(Call& call, Launch& x) {
+  x.group_rows = call.optional_tensor("group_rows");
+  x.expected_rows = call.integer();
+  x.flags = call.integer();
+  x.instance_id = call.integer();
+  x.max_sms = call.integer();
   if (x.form != Form::kOut) return;
-  x.sfc = describe("sfc", in.optional_tensor());
-  x.d1 = describe("d1", in.optional_tensor());
-  if (x.products == 2) x.d2 = describe("d2", in.optional_tensor());
-  x.amax_out = describe("amax_out", in.optional_tensor());
+  x.sfc = call.optional_tensor("sfc");
+  x.d1 = call.optional_tensor("d1");
+  if (x.products == 2) x.d2 = call.optional_tensor("d2");
+  x.amax_out = call.optional_tensor("amax_out");
 }
 
-void take_swiglu(Arguments& in, Launch& x) {
-  x.a = describe("a", in.tensor());
-  x.b1 = describe("b1", in.tensor());
-  x.b2 = describe("b2", in.tensor());
-  x.sfa = describe("sfa", in.optional_tensor());
-  x.sfb1 = describe("sfb1", in.tensor());
-  x.sfb2 = describe("sfb2", in.tensor());
-  if (x.form == Form::kOut) x.out = describe("out", in.tensor());
-  x.args.alpha1 = number(in);
-  x.args.alpha2 = number(in);
-  if (x.form == Form::kFunctional) x.out_type = in.type();
-  x.alpha1_dev = describe("alpha1_dev", in.optional_tensor());
-  x.alpha2_dev = describe("alpha2_dev", in.optional_tensor());
+void take_swiglu(Call& call, Launch& x) {
+  x.a = call.tensor("a");
+  x.b1 = call.tensor("b1");
+  x.b2 = call.tensor("b2");
+  x.sfa = call.optional_tensor("sfa");
+  x.sfb1 = call.tensor("sfb1");
+  x.sfb2 = call.tensor("sfb2");
+  if (x.form == Form::kOut) x.out = call.tensor("out");
+  x.args.alpha1 = number(call);
+  x.args.alpha2 = number(call);
+  if (x.form == Form::kFunctional) x.out_type = call.type();
+  x.alpha1_dev = call.optional_tensor("alpha1_dev");
+  x.alpha2_dev = call.optional_tensor("alpha2_dev");
   if (x.plain) return;
-  x.a_row_scale = describe("a_row_scale", in.optional_tensor());
-  x.c_row_scale = describe("c_row_scale", in.optional_tensor());
-  x.bias1 = describe("bias1", in.optional_tensor());
-  x.bias2 = describe("bias2", in.optional_tensor());
-  x.c_global_scale_dev = describe("c_global_scale_dev", in.optional_tensor());
-  x.args.c_global_scale = number(in);
-  x.activation = in.integer();
-  x.args.swiglu_alpha = number(in);
-  x.args.swiglu_beta = number(in);
-  x.args.swiglu_limit = static_cast<float>(in.optional<double>(std::numeric_limits<double>::infinity()));
-  x.args.situ_gate = number(in);
-  x.args.situ_up = number(in);
-  take_last(in, x);
+  x.a_row_scale = call.optional_tensor("a_row_scale");
+  x.c_row_scale = call.optional_tensor("c_row_scale");
+  x.bias1 = call.optional_tensor("bias1");
+  x.bias2 = call.optional_tensor("bias2");
+  x.c_global_scale_dev = call.optional_tensor("c_global_scale_dev");
+  x.args.c_global_scale = number(call);
+  x.activation = call.integer();
+  x.args.swiglu_alpha = number(call);
+  x.args.swiglu_beta = number(call);
+  x.args.swiglu_limit = static_cast<float>(call.optional_number(std::numeric_limits<double>::infinity()));
+  x.args.situ_gate = number(call);
+  x.args.situ_up = number(call);
+  take_last(call, x);
 }
 
-void take_linear(Arguments& in, Launch& x) {
-  x.a = describe("a", in.tensor());
-  x.b1 = describe("b", in.tensor());
-  x.sfa = describe("sfa", in.optional_tensor());
-  x.sfb1 = describe("sfb", in.tensor());
-  if (x.form == Form::kOut) x.out = describe("out", in.tensor());
-  x.args.alpha1 = number(in);
-  if (x.form == Form::kFunctional) x.out_type = in.type();
-  x.alpha1_dev = describe("alpha_dev", in.optional_tensor());
+void take_linear(Call& call, Launch& x) {
+  x.a = call.tensor("a");
+  x.b1 = call.tensor("b");
+  x.sfa = call.optional_tensor("sfa");
+  x.sfb1 = call.tensor("sfb");
+  if (x.form == Form::kOut) x.out = call.tensor("out");
+  x.args.alpha1 = number(call);
+  if (x.form == Form::kFunctional) x.out_type = call.type();
+  x.alpha1_dev = call.optional_tensor("alpha_dev");
   if (x.plain) return;
-  x.a_row_scale = describe("a_row_scale", in.optional_tensor());
-  x.c_row_scale = describe("c_row_scale", in.optional_tensor());
-  x.bias1 = describe("bias", in.optional_tensor());
-  x.c_global_scale_dev = describe("c_global_scale_dev", in.optional_tensor());
-  x.args.c_global_scale = number(in);
-  x.activation = in.integer();
-  x.c_add = describe("c_add", in.optional_tensor());
-  take_last(in, x);
+  x.a_row_scale = call.optional_tensor("a_row_scale");
+  x.c_row_scale = call.optional_tensor("c_row_scale");
+  x.bias1 = call.optional_tensor("bias");
+  x.c_global_scale_dev = call.optional_tensor("c_global_scale_dev");
+  x.args.c_global_scale = number(call);
+  x.activation = call.integer();
+  x.c_add = call.optional_tensor("c_add");
+  take_last(call, x);
 }
 
 // ---- from tensors to dualgemm_args_t ----
@@ -140,7 +140,7 @@ void put_operands(Launch& x) {
   if (!x.offsets() && a.problems != b.problems)
     refuse("a has %lld problems, %s %lld", static_cast<long long>(a.problems),
            x.products == 2 ? "b1 and b2 have" : "b has", static_cast<long long>(b.problems));
-  if ((x.sfa.handle == nullptr) != wide)
+  if (static_cast<bool>(x.sfa) == wide)
     refuse("sfa: must be %s with an a of %s", wide ? "None" : "given", type_name(x.a.type).c_str());
   args.batch = x.group_rows ? 1 : extent("batch", b.problems);
   args.groups = x.group_rows ? extent("groups", b.problems) : 0;
@@ -204,17 +204,17 @@ Rows check_like_c(const Launch& x, const Tensor& tensor, std::initializer_list<i
 }
 
 // C and what lies as C does. A function makes its own.
-void put_outputs(Launch& x) {
+void put_outputs(Call& call, Launch& x) {
   dualgemm_args_t& args = x.args;
   if (x.form != Form::kOut) {
     const bool packed = x.form == Form::kNvfp4;
     if (packed && args.n % 16 != 0) refuse("n=%d: must be a multiple of 16 with an NVFP4 C", args.n);
     const int64_t in_front = x.a.dims == 3 ? x.a.sizes[0] : 0;
-    x.out = new_matrix("out", x.a, x.out_type, in_front, args.m, packed ? args.n / 2 : args.n);
+    x.out = new_matrix(call, "out", x.a, x.out_type, in_front, args.m, packed ? args.n / 2 : args.n);
     const int64_t bytes = factor_bytes(row_blocks(x), args.n);
     if (packed)
-      x.sfc = in_front ? new_array("sfc", x.a, kUint8, {in_front, bytes})
-                       : new_array("sfc", x.a, kUint8, {bytes});
+      x.sfc = in_front ? new_array(call, "sfc", x.a, kUint8, {in_front, bytes})
+                       : new_array(call, "sfc", x.a, kUint8, {bytes});
   }
   args.c_dtype = dtype(x.out.type);
   const bool packed = args.c_dtype == DUALGEMM_DTYPE_NVFP4;
@@ -286,8 +286,9 @@ void launch(Launch& x) {
   const dualgemm_status_t status = dualgemm_try_launch(&x.args, &bytes, device.stream());
   if (status != DUALGEMM_STATUS_WORKSPACE_TOO_SMALL) return check(status);
   // The allocator gives it to nobody else before the work of this stream that is queued here has ended.
-  x.workspace = new_array("workspace", x.a, kUint8, {static_cast<int64_t>(bytes)});
-  x.args.workspace = x.workspace.data;
+  const int64_t size = static_cast<int64_t>(bytes), stride = 1;
+  const Handle workspace = allocate(x.a, kUint8, 1, &size, &stride);
+  x.args.workspace = describe("workspace", workspace).data;
   x.args.workspace_size = bytes;
   check(dualgemm_launch_ex(&x.args, device.stream()));
 }
@@ -315,52 +316,45 @@ void ask_only(Launch& x) {
   if (status != DUALGEMM_STATUS_ARCH_MISMATCH) check(status);  // a build may be for others alone
 }
 
-void run(Launch& x) {
+void run(Call& call, Launch& x) {
   check_out_type(x);
   check_places(x);
   put_operands(x);
   put_factors(x);
   put_vectors(x);
   put_numbers(x);
-  put_outputs(x);
+  put_outputs(call, x);
   const Place place = place_of(x.a);
   if (place == Place::kMeta) return ask_only(x);
   return place == Place::kCuda ? launch(x) : compute_on_host(x);
 }
 
-void give_results(StableIValue* stack, Launch& x) {
-  if (x.form == Form::kFunctional) give(stack, x.out);
-  if (x.form == Form::kNvfp4) give(stack, x.out, x.sfc);
-}
-
-template <Form form, bool plain, int products, void take(Arguments&, Launch&)>
-void operate(StableIValue* stack) {
+template <Form form, bool plain, int products, void take(Call&, Launch&)>
+void operate(Call& call) {
   Launch x;
   x.products = products;
   x.form = form;
   x.plain = plain;
   dualgemm_args_init(&x.args);
-  Arguments in(stack);
-  take(in, x);
-  run(x);
-  give_results(stack, x);
+  take(call, x);
+  run(call, x);
 }
 
 }  // namespace
 
 template <Form form, bool plain>
-void swiglu(StableIValue* stack, uint64_t, uint64_t) {
-  operate<form, plain, 2, take_swiglu>(stack);
+void swiglu(Call& call) {
+  operate<form, plain, 2, take_swiglu>(call);
 }
 
 template <Form form, bool plain>
-void linear(StableIValue* stack, uint64_t, uint64_t) {
-  operate<form, plain, 1, take_linear>(stack);
+void linear(Call& call) {
+  operate<form, plain, 1, take_linear>(call);
 }
 
-#define INSTANTIATE(name, form)                                       \
-  template void name<form, false>(StableIValue*, uint64_t, uint64_t); \
-  template void name<form, true>(StableIValue*, uint64_t, uint64_t)
+#define INSTANTIATE(name, form)           \
+  template void name<form, false>(Call&); \
+  template void name<form, true>(Call&)
 INSTANTIATE(swiglu, Form::kFunctional);
 INSTANTIATE(swiglu, Form::kNvfp4);
 INSTANTIATE(swiglu, Form::kOut);

@@ -3,8 +3,11 @@
 // memory: they check, make their results, and compute nothing. The fake kernels of the Python package call
 // them.
 
+#include "host/torch/operators.h"
+
 #include "host/torch/convert.h"
 #include "host/torch/launch.h"
+#include "host/torch/stack.h"
 
 namespace dualgemm::torch_ops {
 namespace {
@@ -31,66 +34,72 @@ namespace {
 struct Operator {
   const char* name;
   const char* schema;
-  void (*compute)(StableIValue*, uint64_t, uint64_t);
+  Compute compute;
+  void (*boxed)(StableIValue*, uint64_t, uint64_t);
 };
 
+template <void compute(Call&)>
+constexpr Operator of(const char* name, const char* schema) {
+  return {name, schema, compute, boxed<compute>};
+}
+
 constexpr Operator kOperators[] = {
-    {"swiglu", "swiglu(" TWO ALPHAS C_TYPE ALPHAS_DEV OF_TWO ") -> Tensor", swiglu<Form::kFunctional, false>},
-    {"swiglu.plain", "swiglu.plain(" TWO ALPHAS C_TYPE ALPHAS_DEV ") -> Tensor",
-     swiglu<Form::kFunctional, true>},
-    {"swiglu_nvfp4", "swiglu_nvfp4(" TWO ALPHAS ALPHAS_DEV OF_TWO ") -> (Tensor, Tensor)",
-     swiglu<Form::kNvfp4, false>},
-    {"swiglu_nvfp4.plain", "swiglu_nvfp4.plain(" TWO ALPHAS ALPHAS_DEV ") -> (Tensor, Tensor)",
-     swiglu<Form::kNvfp4, true>},
-    {"swiglu_out",
-     "swiglu_out(" TWO "Tensor(a!) out, " ALPHAS ALPHAS_DEV OF_TWO
-     ", Tensor(b!)? sfc=None, Tensor(c!)? d1=None, Tensor(d!)? d2=None, Tensor(e!)? amax_out=None) -> ()",
-     swiglu<Form::kOut, false>},
-    {"swiglu_out.plain", "swiglu_out.plain(" TWO "Tensor(a!) out, " ALPHAS ALPHAS_DEV ") -> ()",
-     swiglu<Form::kOut, true>},
-    {"linear", "linear(" ONE ALPHA C_TYPE ALPHA_DEV OF_ONE ") -> Tensor", linear<Form::kFunctional, false>},
-    {"linear.plain", "linear.plain(" ONE ALPHA C_TYPE ALPHA_DEV ") -> Tensor",
-     linear<Form::kFunctional, true>},
-    {"linear_nvfp4", "linear_nvfp4(" ONE ALPHA ALPHA_DEV OF_ONE ") -> (Tensor, Tensor)",
-     linear<Form::kNvfp4, false>},
-    {"linear_nvfp4.plain", "linear_nvfp4.plain(" ONE ALPHA ALPHA_DEV ") -> (Tensor, Tensor)",
-     linear<Form::kNvfp4, true>},
-    {"linear_out",
-     "linear_out(" ONE "Tensor(a!) out, " ALPHA ALPHA_DEV OF_ONE
-     ", Tensor(b!)? sfc=None, Tensor(c!)? d1=None, Tensor(d!)? amax_out=None) -> ()",
-     linear<Form::kOut, false>},
-    {"linear_out.plain", "linear_out.plain(" ONE "Tensor(a!) out, " ALPHA ALPHA_DEV ") -> ()",
-     linear<Form::kOut, true>},
-    {"quantize", "quantize(Tensor x, " SCALE OF_QUANTIZE ") -> (Tensor, Tensor, Tensor)", quantize<false>},
-    {"quantize_out",
-     "quantize_out(Tensor x, Tensor(a!) q, Tensor(b!) sf, " SCALE OF_QUANTIZE
-     ", Tensor(c!)? scales=None) -> ()",
-     quantize<true>},
-    {"sf_swizzle", "sf_swizzle(Tensor src, " OF_FACTORS ") -> Tensor", sf_swizzle<false>},
-    {"sf_swizzle_out", "sf_swizzle_out(Tensor src, Tensor(a!) dst, " OF_FACTORS ") -> ()", sf_swizzle<true>},
-    {"sf_unswizzle", "sf_unswizzle(Tensor src, int rows, int k, " OF_FACTORS ") -> Tensor",
-     sf_unswizzle<false>},
-    {"sf_unswizzle_out",
-     "sf_unswizzle_out(Tensor src, Tensor(a!) dst, int rows, int k, " OF_FACTORS ") -> ()",
-     sf_unswizzle<true>},
-    {"moe_permute",
-     "moe_permute(Tensor topk_ids, Tensor? topk_weights, int experts, *, int flags=0) -> (Tensor, Tensor, Tensor, Tensor)",
-     moe_permute<false>},
-    {"moe_permute_out",
-     "moe_permute_out(Tensor topk_ids, Tensor? topk_weights, int experts, Tensor(a!) group_rows, Tensor(b!) row_token, "
-     "Tensor(c!) token_row, Tensor(d!)? row_weight=None, *, int flags=0) -> ()",
-     moe_permute<true>},
-    {"moe_gather", "moe_gather(Tensor x, Tensor row_index, *, int flags=0) -> Tensor", moe_gather<false>},
-    {"moe_gather_out", "moe_gather_out(Tensor x, Tensor row_index, Tensor(a!) out, *, int flags=0) -> ()",
-     moe_gather<true>},
-    {"moe_combine",
-     "moe_combine(Tensor c, Tensor token_row, Tensor? add=None, ScalarType? out_dtype=None, *, "
-     "Tensor? topk_weights=None, int flags=0) -> Tensor",
-     moe_combine<false>},
-    {"moe_combine_out",
-     "moe_combine_out(Tensor c, Tensor token_row, Tensor(a!) out, Tensor? add=None, *, Tensor? topk_weights=None, "
-     "int flags=0) -> ()",
-     moe_combine<true>},
+    of<swiglu<Form::kFunctional, false>>("swiglu",
+                                         "swiglu(" TWO ALPHAS C_TYPE ALPHAS_DEV OF_TWO ") -> Tensor"),
+    of<swiglu<Form::kFunctional, true>>("swiglu.plain",
+                                        "swiglu.plain(" TWO ALPHAS C_TYPE ALPHAS_DEV ") -> Tensor"),
+    of<swiglu<Form::kNvfp4, false>>("swiglu_nvfp4",
+                                    "swiglu_nvfp4(" TWO ALPHAS ALPHAS_DEV OF_TWO ") -> (Tensor, Tensor)"),
+    of<swiglu<Form::kNvfp4, true>>("swiglu_nvfp4.plain",
+                                   "swiglu_nvfp4.plain(" TWO ALPHAS ALPHAS_DEV ") -> (Tensor, Tensor)"),
+    of<swiglu<Form::kOut, false>>(
+        "swiglu_out",
+        "swiglu_out(" TWO "Tensor(a!) out, " ALPHAS ALPHAS_DEV OF_TWO
+        ", Tensor(b!)? sfc=None, Tensor(c!)? d1=None, Tensor(d!)? d2=None, Tensor(e!)? amax_out=None) -> ()"),
+    of<swiglu<Form::kOut, true>>("swiglu_out.plain",
+                                 "swiglu_out.plain(" TWO "Tensor(a!) out, " ALPHAS ALPHAS_DEV ") -> ()"),
+    of<linear<Form::kFunctional, false>>("linear", "linear(" ONE ALPHA C_TYPE ALPHA_DEV OF_ONE ") -> Tensor"),
+    of<linear<Form::kFunctional, true>>("linear.plain",
+                                        "linear.plain(" ONE ALPHA C_TYPE ALPHA_DEV ") -> Tensor"),
+    of<linear<Form::kNvfp4, false>>("linear_nvfp4",
+                                    "linear_nvfp4(" ONE ALPHA ALPHA_DEV OF_ONE ") -> (Tensor, Tensor)"),
+    of<linear<Form::kNvfp4, true>>("linear_nvfp4.plain",
+                                   "linear_nvfp4.plain(" ONE ALPHA ALPHA_DEV ") -> (Tensor, Tensor)"),
+    of<linear<Form::kOut, false>>(
+        "linear_out", "linear_out(" ONE "Tensor(a!) out, " ALPHA ALPHA_DEV OF_ONE
+                      ", Tensor(b!)? sfc=None, Tensor(c!)? d1=None, Tensor(d!)? amax_out=None) -> ()"),
+    of<linear<Form::kOut, true>>("linear_out.plain",
+                                 "linear_out.plain(" ONE "Tensor(a!) out, " ALPHA ALPHA_DEV ") -> ()"),
+    of<quantize<false>>("quantize", "quantize(Tensor x, " SCALE OF_QUANTIZE ") -> (Tensor, Tensor, Tensor)"),
+    of<quantize<true>>("quantize_out",
+                       "quantize_out(Tensor x, Tensor(a!) q, Tensor(b!) sf, " SCALE OF_QUANTIZE
+                       ", Tensor(c!)? scales=None) -> ()"),
+    of<sf_swizzle<false>>("sf_swizzle", "sf_swizzle(Tensor src, " OF_FACTORS ") -> Tensor"),
+    of<sf_swizzle<true>>("sf_swizzle_out",
+                         "sf_swizzle_out(Tensor src, Tensor(a!) dst, " OF_FACTORS ") -> ()"),
+    of<sf_unswizzle<false>>("sf_unswizzle",
+                            "sf_unswizzle(Tensor src, int rows, int k, " OF_FACTORS ") -> Tensor"),
+    of<sf_unswizzle<true>>("sf_unswizzle_out",
+                           "sf_unswizzle_out(Tensor src, Tensor(a!) dst, int rows, int k, " OF_FACTORS
+                           ") -> ()"),
+    of<moe_permute<false>>(
+        "moe_permute",
+        "moe_permute(Tensor topk_ids, Tensor? topk_weights, int experts, *, int flags=0) -> (Tensor, Tensor, Tensor, Tensor)"),
+    of<moe_permute<true>>(
+        "moe_permute_out",
+        "moe_permute_out(Tensor topk_ids, Tensor? topk_weights, int experts, Tensor(a!) group_rows, Tensor(b!) row_token, "
+        "Tensor(c!) token_row, Tensor(d!)? row_weight=None, *, int flags=0) -> ()"),
+    of<moe_gather<false>>("moe_gather", "moe_gather(Tensor x, Tensor row_index, *, int flags=0) -> Tensor"),
+    of<moe_gather<true>>("moe_gather_out",
+                         "moe_gather_out(Tensor x, Tensor row_index, Tensor(a!) out, *, int flags=0) -> ()"),
+    of<moe_combine<false>>(
+        "moe_combine",
+        "moe_combine(Tensor c, Tensor token_row, Tensor? add=None, ScalarType? out_dtype=None, *, "
+        "Tensor? topk_weights=None, int flags=0) -> Tensor"),
+    of<moe_combine<true>>(
+        "moe_combine_out",
+        "moe_combine_out(Tensor c, Tensor token_row, Tensor(a!) out, Tensor? add=None, *, Tensor? topk_weights=None, "
+        "int flags=0) -> ()"),
 };
 
 void define(torch::stable::detail::StableLibrary& library) {
@@ -98,10 +107,17 @@ void define(torch::stable::detail::StableLibrary& library) {
 }
 
 void implement(torch::stable::detail::StableLibrary& library) {
-  for (const Operator& x : kOperators) library.impl(x.name, x.compute);
+  for (const Operator& x : kOperators) library.impl(x.name, x.boxed);
 }
 
 }  // namespace
+
+Compute find_operator(std::string_view name) {
+  for (const Operator& x : kOperators)
+    if (name == x.name) return x.compute;
+  return nullptr;
+}
+
 }  // namespace dualgemm::torch_ops
 
 STABLE_TORCH_LIBRARY(dualgemm, library) { dualgemm::torch_ops::define(library); }

@@ -1,45 +1,57 @@
-// stack.h -- the arguments of an operator as PyTorch hands them over, and its results. An operator first
-// takes all of its arguments, in the order of its schema: those that are not taken would never be freed.
-// Checks come after.
+// stack.h -- a call that PyTorch's dispatcher makes: arguments lie on a stack, and results take their place.
 #pragma once
 
 #include <torch/csrc/stable/library.h>
 
-#include "host/torch/tensor.h"
+#include "host/torch/call.h"
 
 namespace dualgemm::torch_ops {
 
-class Arguments {
+class Stack final : public Call {
  public:
-  explicit Arguments(StableIValue* stack) : next_(stack) {}
+  explicit Stack(StableIValue* stack) : stack_(stack), next_(stack) {}
 
-  AtenTensorHandle tensor() { return value<AtenTensorHandle>(); }
-  AtenTensorHandle optional_tensor() { return optional<AtenTensorHandle>(nullptr); }
-  double number() { return value<double>(); }
-  int64_t integer() { return value<int64_t>(); }
-  int32_t type() { return value<int32_t>(); }
+  Tensor tensor(const char* name) override { return hold(name, value<AtenTensorHandle>()); }
+  Tensor optional_tensor(const char* name) override {
+    return hold(name, optional<AtenTensorHandle>(nullptr));
+  }
+  double number() override { return value<double>(); }
+  double optional_number(double otherwise) override { return optional(otherwise); }
+  int64_t integer() override { return value<int64_t>(); }
+  int32_t type() override { return value<int32_t>(); }
+  int32_t optional_type(int32_t otherwise) override { return optional(otherwise); }
+  Tensor result(const char* name, const Tensor& beside, int32_t type, int64_t dims, const int64_t* sizes,
+                const int64_t* strides) override;
 
-  // What stands for None is `otherwise`.
+  // Hands the results over, once nothing can fail any more.
+  void give_results();
+
+ private:
+  static constexpr int kMostTensors = 32, kMostResults = 4;
+
+  template <typename T>
+  T value() {
+    return torch::stable::detail::to<T>(*next_++);
+  }
   template <typename T>
   T optional(T otherwise) {
     // PyTorch allocates the place of a value that may be None, and whoever takes the value deletes it.
     const std::unique_ptr<StableIValue> place(value<StableIValue*>());
     return place ? torch::stable::detail::to<T>(*place) : otherwise;
   }
+  Tensor hold(const char* name, AtenTensorHandle handle);
 
- private:
-  template <typename T>
-  T value() {
-    return torch::stable::detail::to<T>(*next_++);
-  }
-
-  StableIValue* next_;
+  StableIValue *stack_, *next_;
+  Handle tensors_[kMostTensors], results_[kMostResults];
+  int held_ = 0, made_ = 0;
 };
 
-// Hands tensors back, the first of which is result 0.
-template <typename... Results>
-void give(StableIValue* stack, Results&... results) {
-  ((*stack++ = torch::stable::detail::from(results.handle.release())), ...);
+// An operator as the dispatcher calls it.
+template <void compute(Call&)>
+void boxed(StableIValue* stack, uint64_t, uint64_t) {
+  Stack call(stack);
+  compute(call);
+  call.give_results();
 }
 
 }  // namespace dualgemm::torch_ops

@@ -17,8 +17,6 @@ extern "C" __attribute__((weak)) AOTITorchError aoti_torch_get_current_cuda_stre
 namespace dualgemm::torch_ops {
 namespace {
 
-constexpr int64_t kRowBytes = 16;  // rows and problems begin at multiples of it
-
 std::string place_name(const Tensor& tensor) {
   if (tensor.device_type == aoti_torch_device_type_cpu()) return "cpu";
   if (tensor.device_type == aoti_torch_device_type_cuda())
@@ -71,17 +69,6 @@ void check_elements(const Tensor& tensor, int32_t type) {
   check_gapless(tensor, true);
 }
 
-int64_t element_bytes(int32_t type) { return static_cast<int64_t>(aoti_torch_dtype_element_size(type)); }
-
-Tensor allocate(const char* name, const Tensor& beside, int32_t type, int64_t dims, const int64_t* sizes,
-                const int64_t* strides) {
-  AtenTensorHandle handle = nullptr;
-  check_torch(
-      aoti_torch_empty_strided(dims, sizes, strides, type, beside.device_type, beside.device_index, &handle),
-      "empty_strided");
-  return describe(name, handle);
-}
-
 }  // namespace
 
 void refuse(const char* format, ...) {
@@ -126,23 +113,34 @@ int64_t Tensor::count() const {
 
 int64_t Tensor::bytes() const { return count() * element_bytes(type); }
 
-Tensor describe(const char* name, AtenTensorHandle handle) {
+int64_t element_bytes(int32_t type) { return static_cast<int64_t>(aoti_torch_dtype_element_size(type)); }
+
+Tensor describe(const char* name, const Handle& handle) {
   Tensor tensor;
   tensor.name = name;
-  tensor.handle.reset(handle);
+  tensor.given = handle != nullptr;
   if (!handle) return tensor;
   int64_t *sizes = nullptr, *strides = nullptr;
-  check_torch(aoti_torch_get_dim(handle, &tensor.dims), "get_dim");
-  check_torch(aoti_torch_get_sizes(handle, &sizes), "get_sizes");
-  check_torch(aoti_torch_get_strides(handle, &strides), "get_strides");
-  check_torch(aoti_torch_get_dtype(handle, &tensor.type), "get_dtype");
-  check_torch(aoti_torch_get_device_type(handle, &tensor.device_type), "get_device_type");
-  check_torch(aoti_torch_get_device_index(handle, &tensor.device_index), "get_device_index");
+  check_torch(aoti_torch_get_dim(handle.get(), &tensor.dims), "get_dim");
+  check_torch(aoti_torch_get_sizes(handle.get(), &sizes), "get_sizes");
+  check_torch(aoti_torch_get_strides(handle.get(), &strides), "get_strides");
+  check_torch(aoti_torch_get_dtype(handle.get(), &tensor.type), "get_dtype");
+  check_torch(aoti_torch_get_device_type(handle.get(), &tensor.device_type), "get_device_type");
+  check_torch(aoti_torch_get_device_index(handle.get(), &tensor.device_index), "get_device_index");
   tensor.sizes = sizes;
   tensor.strides = strides;
   if (tensor.device_type != aoti_torch_device_type_meta())
-    check_torch(aoti_torch_get_data_ptr(handle, &tensor.data), "get_data_ptr");
+    check_torch(aoti_torch_get_data_ptr(handle.get(), &tensor.data), "get_data_ptr");
   return tensor;
+}
+
+Handle allocate(const Tensor& beside, int32_t type, int64_t dims, const int64_t* sizes,
+                const int64_t* strides) {
+  AtenTensorHandle handle = nullptr;
+  check_torch(
+      aoti_torch_empty_strided(dims, sizes, strides, type, beside.device_type, beside.device_index, &handle),
+      "empty_strided");
+  return Handle(handle);
 }
 
 Place place_of(const Tensor& tensor) {
@@ -150,23 +148,6 @@ Place place_of(const Tensor& tensor) {
   if (tensor.device_type == aoti_torch_device_type_cpu()) return Place::kCpu;
   if (tensor.device_type == aoti_torch_device_type_meta()) return Place::kMeta;
   refuse("%s: lies on %s, and must lie on cpu, cuda or meta", tensor.name, place_name(tensor).c_str());
-}
-
-Tensor new_matrix(const char* name, const Tensor& beside, int32_t type, int64_t problems, int64_t rows,
-                  int64_t columns) {
-  const int64_t elements = kRowBytes / element_bytes(type);
-  const int64_t pitch = std::max<int64_t>(1, (columns + elements - 1) / elements * elements);
-  const int64_t sizes[] = {problems, rows, columns};
-  const int64_t strides[] = {pitch * std::max<int64_t>(1, rows), pitch, 1};
-  const int skip = problems == 0 ? 1 : 0;
-  return allocate(name, beside, type, 3 - skip, sizes + skip, strides + skip);
-}
-
-Tensor new_array(const char* name, const Tensor& beside, int32_t type, std::initializer_list<int64_t> sizes) {
-  int64_t strides[3] = {1, 1, 1};
-  const int64_t dims = static_cast<int64_t>(sizes.size());
-  for (int64_t i = dims - 1; i > 0; --i) strides[i - 1] = strides[i] * std::max<int64_t>(1, sizes.begin()[i]);
-  return allocate(name, beside, type, dims, sizes.begin(), strides);
 }
 
 int32_t extent(const char* name, int64_t value) {

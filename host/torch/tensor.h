@@ -38,24 +38,19 @@ enum Type : int32_t {
 // Returns "torch.bfloat16", or "type 99" for a number that is not known here.
 std::string type_name(int32_t type);
 
-struct Deleter {
-  void operator()(AtenTensorOpaque* handle) const { aoti_torch_delete_tensor_object(handle); }
-};
-using Handle = std::unique_ptr<AtenTensorOpaque, Deleter>;
-
 enum class Place { kCpu, kCuda, kMeta };
 
-// A tensor, and what it says of itself. One that is not given has no handle.
+// What a tensor says of itself. Whoever called the operator holds the tensor.
 struct Tensor {
   const char* name = "";
-  Handle handle;
+  bool given = false;
   int64_t dims = 0;
   const int64_t* sizes = nullptr;  // the tensor's own
   const int64_t* strides = nullptr;
   int32_t type = 0, device_type = 0, device_index = 0;
   void* data = nullptr;
 
-  explicit operator bool() const { return handle != nullptr; }
+  explicit operator bool() const { return given; }
   int64_t size(int64_t i) const { return sizes[i < 0 ? i + dims : i]; }
   int64_t stride(int64_t i) const { return strides[i < 0 ? i + dims : i]; }
   int64_t count() const;
@@ -64,18 +59,23 @@ struct Tensor {
   int64_t problems() const { return dims == 3 ? sizes[0] : 1; }
 };
 
-// Takes a handle over; nullptr is no tensor.
-Tensor describe(const char* name, AtenTensorHandle handle);
-
 // Where a tensor lies; refuses other devices than CPU, CUDA and meta.
 Place place_of(const Tensor& tensor);
 
-// Makes a matrix [problems, rows, columns], or [rows, columns] with problems = 0, beside another tensor.
-// Where compact rows would not begin at multiples of 16 bytes there are gaps between them.
-Tensor new_matrix(const char* name, const Tensor& beside, int32_t type, int64_t problems, int64_t rows,
-                  int64_t columns);
-// The same without gaps.
-Tensor new_array(const char* name, const Tensor& beside, int32_t type, std::initializer_list<int64_t> sizes);
+int64_t element_bytes(int32_t type);
+
+// A tensor that belongs to this side of the C interface.
+struct Deleter {
+  void operator()(AtenTensorOpaque* handle) const { aoti_torch_delete_tensor_object(handle); }
+};
+using Handle = std::unique_ptr<AtenTensorOpaque, Deleter>;
+
+// No handle is no tensor.
+Tensor describe(const char* name, const Handle& handle);
+
+// Takes memory from PyTorch's allocator, on the device of another tensor.
+Handle allocate(const Tensor& beside, int32_t type, int64_t dims, const int64_t* sizes,
+                const int64_t* strides);
 
 // ---- rules ----
 

@@ -70,11 +70,12 @@ HOST_LAUNCH = [
     ['api.cpp'],
 ]
 HOST_TORCH = [
-    ['tensor.*'],
-    ['stack.h', 'twin.h'],
-    ['launch.*', 'convert.*'],
+    ['tensor.*', 'dlpack.h', 'python.h'],
+    ['call.*', 'twin.h'],
+    ['launch.*', 'convert.*', 'stack.*'],
     ['experts.cpp'],
-    ['operators.cpp'],
+    ['operators.*'],
+    ['direct.cpp'],
 ]
 # The tests of the simulator, which are in its folder. They know what all rooms of test/ share, and of the library the
 # wrappers of instructions at most. conformance/ is on no level: it runs roles of the library's kernel, too.

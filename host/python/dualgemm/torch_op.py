@@ -2,9 +2,14 @@
 
 Their arguments are named as the fields of dualgemm.h, and README.md lists them. Nothing of Python runs in a call. What
 is here lets torch.compile trace them: fake kernels, which ask the native library where sizes are numbers, and compute
-shapes where they are symbols."""
+shapes where they are symbols.
+
+`direct` has the same operators as functions that cost less: torch_op.direct.linear_out(...)."""
+import importlib.machinery
+import importlib.util
 import os
 import pathlib
+import sysconfig
 
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
@@ -30,14 +35,15 @@ def _load():
     problems = []
     for path in _candidates():
         try:
-            return torch.ops.load_library(path)
+            torch.ops.load_library(path)
+            return path
         except OSError as error:
             problems.append(str(error))
     raise ImportError(f"{FILE} cannot be loaded (make torch builds it; DUALGEMM_TORCH_LIBRARY may name it)"
                       + "".join(f"; {problem}" for problem in problems))
 
 
-_load()
+_FILE = _load()
 
 
 # ---- shapes where sizes are symbols ----
@@ -150,3 +156,37 @@ def _make_fake(name, overload, shapes):
 
 for _name, _shapes in _SHAPES.items():
     for _overload in getattr(torch.ops.dualgemm, _name).overloads(): _make_fake(_name, _overload, _shapes)
+
+
+# ---- without the dispatcher ----
+
+# Each says whether PyTorch's dispatcher, or what lies in front of it, has to see all calls: modes of functions and of
+# operators, torch.jit.trace. A profiler has a flag.
+_WATCHERS = ("_is_torch_function_mode_enabled", "_len_torch_dispatch_stack", "_is_tracing")
+
+
+def _arguments(schema):
+    for each in schema.arguments:
+        default = (each.default_value,) if each.has_default_value() else ()
+        yield each.name, str(each.real_type), each.kwarg_only, *default
+
+
+def _make_direct():
+    """The native library as a module of Python, with a function for each operator; or the operators themselves where
+    this Python or this PyTorch does not have what that needs."""
+    if sysconfig.get_config_var("Py_GIL_DISABLED"): return torch.ops.dualgemm  # it has another binary interface
+    loader = importlib.machinery.ExtensionFileLoader("dualgemm._direct", _FILE)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    try:
+        module._start(torch, tuple(getattr(torch._C, name) for name in _WATCHERS), torch.autograd.profiler,
+                      "_is_profiler_enabled")
+    except (AttributeError, ImportError):
+        return torch.ops.dualgemm
+    for name in _SHAPES:
+        dispatched = getattr(torch.ops.dualgemm, name).default
+        setattr(module, name, module._function(name, dispatched, tuple(_arguments(dispatched._schema)),
+                                               str(dispatched._schema)))
+    return module
+
+
+direct = _make_direct()

@@ -5,7 +5,7 @@ from .._structures import SCALE_ROW, SCALE_TENSOR
 from . import _activations, _layouts
 from ._options import check_flags, check_one_of
 from ._shared import share_input
-from ._weights import Weights, aligned, keep, lasting, ops
+from ._weights import Weights, aligned, calls, keep, lasting, ops
 
 
 @lasting
@@ -63,8 +63,9 @@ def _rows(x, k):
 
 def _quantise(x, encode, **rows):
     """A, SFA and a factor for each row of A; the last is None with the checkpoint's scale."""
-    if encode is not None: return (*ops.quantize(x, 1.0, encode, **rows)[:2], None)
-    return ops.quantize(x, scale_mode=SCALE_ROW, **rows)
+    quantize = calls().quantize
+    if encode is None: return quantize(x, scale_mode=SCALE_ROW, **rows)
+    return (*quantize(x, 1.0, encode, **rows)[:2], None)
 
 
 class Linear(Weights):
@@ -113,8 +114,8 @@ class Linear(Weights):
 
     def product(self, operands, w, alpha, dtype):
         a, sfa, a_row_scale = operands
-        y = ops.linear(a, w.elements, sfa, w.atoms, 1.0, dtype, alpha, a_row_scale=a_row_scale, bias=w.bias,
-                       activation=self.activation, flags=self.flags)
+        y = calls().linear(a, w.elements, sfa, w.atoms, 1.0, dtype, alpha, a_row_scale=a_row_scale, bias=w.bias,
+                           activation=self.activation, flags=self.flags)
         return self.reduced(y)
 
     @classmethod
@@ -217,20 +218,21 @@ class _Gated(torch.nn.Module):
 
     def _both(self, x, groups=None, row_token=None):
         """Gate and up, and their activation; then down, whose rows are those of A."""
+        call = calls()
         gate, up, down, (encode, alpha_gate, alpha_up) = self._operands()
         rows = dict(group_rows=groups, flags=self.flags)
         launch = dict(bias1=gate.bias, bias2=up.bias, activation=self.activation, **rows, **self.numbers)
         if self.gate_proj.quantises:
             a, sfa, a_scale = _quantise(x, encode, row_index=row_token, group_rows=groups)
-        else: a, sfa, a_scale = x if row_token is None else ops.moe_gather(x, row_token), None, None
+        else: a, sfa, a_scale = x if row_token is None else call.moe_gather(x, row_token), None, None
         operands = a, gate.elements, up.elements, sfa, gate.atoms, up.atoms, 1.0, 1.0
         if not self.gate_proj.quantises:
-            return (ops.swiglu(*operands, x.dtype, alpha_gate, alpha_up, **launch), None, None), down, down.decode
+            return (call.swiglu(*operands, x.dtype, alpha_gate, alpha_up, **launch), None, None), down, down.decode
         if down.encode_a is not None:
-            h = ops.swiglu_nvfp4(*operands, alpha_gate, alpha_up, a_row_scale=a_scale, c_global_scale_dev=down.encode_a,
-                                 **launch)
+            h = call.swiglu_nvfp4(*operands, alpha_gate, alpha_up, a_row_scale=a_scale,
+                                  c_global_scale_dev=down.encode_a, **launch)
             return (*h, None), down, down.alpha
-        h = ops.swiglu(*operands, x.dtype, alpha_gate, alpha_up, a_row_scale=a_scale, **launch)
+        h = call.swiglu(*operands, x.dtype, alpha_gate, alpha_up, a_row_scale=a_scale, **launch)
         return _quantise(h, None, group_rows=groups), down, down.decode
 
     # ---- state_dict ----
@@ -319,14 +321,14 @@ class MoE(_Gated):
     def apply_experts(self, x, topk_ids, topk_weights):
         """x [..., hidden], and each token's experts and their weights [..., top_k]. An id outside of 0 to experts - 1
         counts nowhere."""
-        rows, choices = _rows(x, self.hidden), topk_ids.shape[-1]
-        groups, row_token, token_row, _ = ops.moe_permute(topk_ids.reshape(-1, choices).int().contiguous(), None,
-                                                          self.experts)
+        call, rows, choices = calls(), _rows(x, self.hidden), topk_ids.shape[-1]
+        groups, row_token, token_row, _ = call.moe_permute(topk_ids.reshape(-1, choices).int().contiguous(), None,
+                                                           self.experts)
         (a, sfa, a_scale), down, alpha = self._both(rows, groups, row_token)
-        y = ops.linear(a, down.elements, sfa, down.atoms, 1.0, rows.dtype, alpha, a_row_scale=a_scale, bias=down.bias,
-                       group_rows=groups, flags=self.flags)
+        y = call.linear(a, down.elements, sfa, down.atoms, 1.0, rows.dtype, alpha, a_row_scale=a_scale, bias=down.bias,
+                        group_rows=groups, flags=self.flags)
         weights = topk_weights.reshape(-1, choices).float().contiguous()
-        return self.down_proj.reduced(ops.moe_combine(y, token_row, topk_weights=weights)).reshape(x.shape)
+        return self.down_proj.reduced(call.moe_combine(y, token_row, topk_weights=weights)).reshape(x.shape)
 
     @classmethod
     def from_float(cls, experts, top_k, activation=None, **options):

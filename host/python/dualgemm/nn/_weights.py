@@ -3,7 +3,7 @@ from typing import NamedTuple, Optional
 
 import torch
 
-from .. import torch_op  # noqa: F401 -- loads the operators
+from .. import torch_op
 from ._layouts import ENCODES, FORMATS
 from ._options import check_a_format, check_one_of
 
@@ -21,6 +21,11 @@ class Operands(NamedTuple):
     encode_a: Optional[torch.Tensor]   # that scale, None where the checkpoint has none
     decode_a: Optional[torch.Tensor]   # and its reciprocal
     bias: Optional[torch.Tensor]
+
+
+def calls():
+    """The operators as a forward calls them. Inside of torch.compile they are those that it traces."""
+    return ops if torch.compiler.is_compiling() else torch_op.direct
 
 
 def check_multiple(name, value, of):
