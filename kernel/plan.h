@@ -26,6 +26,11 @@ DUALGEMM_HOST_DEVICE constexpr int32_t sf_offset_in_atom(int32_t row, int32_t bl
   return in_atom % 32 * 16 + in_atom / 32 * 4 + block % kSfAtomBlocks;
 }
 
+// Says whether each tile of so many rows lies in one block of 128 rows, or is made of whole ones.
+constexpr bool in_blocks(int32_t tile_rows) {
+  return kSfAtomRows % tile_rows == 0 || tile_rows % kSfAtomRows == 0;
+}
+
 // A box of an operand has rows of this many bytes, as long as those of the 128-byte swizzle: a k-tile of
 // e2m1, or a panel of 16-bit elements.
 inline constexpr int32_t kBoxRowBytes = 128;

@@ -15,7 +15,8 @@ constexpr double kDegree = 4;
 
 // Rows of A are the columns of a wgmma. With more of them than this it runs longer, and hides more of the
 // expansion of the next weights: so much that the part which is not hidden falls as they rise (fit). Tiles of
-// more rows have only two stages, so that less is done while warps put an A of 16 bits in order.
+// more rows have only two stages, so that less is done while warps prepare A: as they rise, putting an A of
+// 16 bits in order takes longer in proportion, and expanding one in proportion to their square root.
 constexpr int32_t kFewColumns = 64;
 
 struct Sm90 : Work {
@@ -30,7 +31,8 @@ struct Sm90 : Work {
   double expand_us() const {
     const double activations = p.a16.warps > 0 ? static_cast<double>(p.tile.m) * p.tile.k : 0;
     const double weight = t.expand_weight * (p.a_type == CType::kBf16 ? t.expand_bf16 : 1);
-    const double activation = p.orders_a() ? t.order_activation * many_columns() : t.expand_activation;
+    const double activation =
+        p.orders_a() ? t.order_activation * many_columns() : t.expand_activation * std::sqrt(many_columns());
     return us(busy * (weights() * weight + activations * activation));
   }
   // Returns the time in which its tensor cores multiply them.

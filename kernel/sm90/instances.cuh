@@ -12,11 +12,14 @@ template <Options kOptions, class... Output>
 auto with_outputs(List<Output...>)
     -> List<Traits<kOptions, Output, InstanceArithmetic<kOptions.products>>...>;
 
-// A plain instance for an A of 16 bits writes that type, and what writes another is general.
+// A plain instance for an A of 16 bits writes that type, and what writes another is general. A general one
+// needs a tile that lies in blocks of 128 rows (output_nvfp4.cuh); others have the plain one alone.
 template <Options kOptions>
-using OutputsOf = std::conditional_t<kGeneralInstances || kOptions.a_type == CType::kNvfp4,
-                                     typename InstanceArithmetic<kOptions.products>::Outputs,
-                                     List<std::conditional_t<kOptions.a_type == CType::kBf16, Bf16, Fp16>>>;
+using OutputsOf = std::conditional_t<
+    kGeneralInstances && !in_blocks(kOptions.tile_m), List<>,
+    std::conditional_t<kGeneralInstances || kOptions.a_type == CType::kNvfp4,
+                       typename InstanceArithmetic<kOptions.products>::Outputs,
+                       List<std::conditional_t<kOptions.a_type == CType::kBf16, Bf16, Fp16>>>>;
 
 // The list of each set of options with each output, options outermost.
 template <Options... kOptions>
