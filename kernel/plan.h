@@ -26,6 +26,11 @@ DUALGEMM_HOST_DEVICE constexpr int32_t sf_offset_in_atom(int32_t row, int32_t bl
   return in_atom % 32 * 16 + in_atom / 32 * 4 + block % kSfAtomBlocks;
 }
 
+// Says whether each tile of so many rows lies in one block of 128 rows, or is made of whole ones.
+constexpr bool in_blocks(int32_t tile_rows) {
+  return kSfAtomRows % tile_rows == 0 || tile_rows % kSfAtomRows == 0;
+}
+
 // A box of an operand has rows of this many bytes, as long as those of the 128-byte swizzle: a k-tile of
 // e2m1, or a panel of 16-bit elements.
 inline constexpr int32_t kBoxRowBytes = 128;
@@ -182,9 +187,9 @@ struct Plan {
 
   // A comes from a pass before the launch, which has prepared it.
   DUALGEMM_HOST_DEVICE constexpr bool prepared_a() const { return a16.from_pass; }
-  // Returns how many rows a plain instance multiplies of a tile that has no more of them. These are fewer than the
-  // plan's where a pass has prepared A and a CTA may have several tiles. An expert with 128 rows in the mean seldom
-  // has more than 160.
+  // Returns how many rows a plain instance multiplies of a tile that has no more of them. These are fewer
+  // than the plan's where a pass has prepared A and a CTA may have several tiles. An expert with 128 rows in
+  // the mean seldom has more than 160.
   DUALGEMM_HOST_DEVICE constexpr int32_t few_rows() const {
     if (!prepared_a() || tile.split_k > 1 || tile.stream_k || tile.m < 128) return tile.m;
     return tile.m == 256 ? 160 : tile.m / 2;

@@ -17,7 +17,6 @@
 #include "host/launch/choice.h"
 #include "host/launch/launch.h"
 #include "host/launch/load.h"
-#include "host/launch/prepare_a.h"
 #include "host/launch/validate.h"
 #include "kernel/instance.h"
 
@@ -48,7 +47,7 @@ size_t usable_workspace(const Problem& problem, const dualgemm_device_t& device)
   const UnreportedErrors unreported;
   IndexedInstance chosen;
   const auto status = choose(problem, device, std::numeric_limits<size_t>::max(), &chosen);
-  return status == kOk && chosen.instance ? workspace_bytes(problem, chosen.instance->plan) : 0;
+  return status == kOk && chosen.instance ? workspace_for(problem, *chosen.instance) : 0;
 }
 
 // The same for the current device; 0 where that device is not known.

@@ -71,13 +71,12 @@ Text<128> why_no_clusters(const Machine& machine, int32_t size) {
   return text;
 }
 
-// Returns whether a workspace of so many bytes is large enough for every instance of a kind with stream-K.
-bool has_room_for_parts(const Problem& problem, const InstanceKind& kind, size_t workspace) {
-  const auto instances = instances_of(kind, problem.grouped());
-  return std::all_of(instances.begin(), instances.end(), [&](const IndexedInstance& indexed) {
-    const Plan& plan = indexed.instance->plan;
-    return !plan.tile.stream_k || workspace >= workspace_bytes(problem, plan);
-  });
+// Returns how many bytes of workspace are enough for every instance of a kind with stream-K.
+size_t room_for_parts(const Problem& problem, const InstanceKind& kind) {
+  size_t most = 0;
+  for (const auto& [instance, index] : instances_of(kind, problem.grouped()))
+    if (instance->plan.tile.stream_k) most = std::max(most, workspace_bytes(problem, instance->plan));
+  return most;
 }
 
 // Returns the CTAs of the smallest cluster with which an instance of a kind works.
@@ -169,6 +168,12 @@ ActivationKind function_of(LinearActivation activation) {
 
 }  // namespace
 
+size_t workspace_for(const Problem& problem, const Instance& instance) {
+  const size_t own = workspace_bytes(problem, instance.plan);
+  if (!instance.plan.tile.stream_k || problem.args.instance_id > 0) return own;
+  return room_for_parts(problem, kind_for(instance.plan.arch, problem));
+}
+
 Shape shape_of(const Problem& problem) {
   const dualgemm_args_t& args = problem.args;
   Shape shape = {args.m,
@@ -214,7 +219,7 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
   const Machine machine = machine_of(args, device);
   Shape shape = shape_of(problem);
   Allowed allowed{
-      .split_k = true, .prepared_a = room, .stream_k = room && has_room_for_parts(problem, kind, workspace)};
+      .split_k = true, .prepared_a = room, .stream_k = room && workspace >= room_for_parts(problem, kind)};
   if (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) {
     // Whether split-K or stream-K is faster depends on M, and M must not change a bit; so neither is allowed.
     // Where the tile could change bits, it must not depend on M, either.

@@ -15,11 +15,12 @@ constexpr double kDegree = 4;
 
 // Rows of A are the columns of a wgmma. With more of them than this it runs longer, and hides more of the
 // expansion of the next weights: so much that the part which is not hidden falls as they rise (fit). Tiles of
-// more rows have only two stages, so that less is done while warps put an A of 16 bits in order.
+// more rows have only two stages, so that less is done while warps prepare A: as they rise, putting an A of
+// 16 bits in order takes longer in proportion, and expanding one in proportion to their square root.
 constexpr int32_t kFewColumns = 64;
 
 struct Sm90 : Work {
-  int32_t busy;  // CTAs of the SM that has most of them at once
+  int32_t busy;        // CTAs of the SM that has most of them at once
   bool several_tiles;  // for a CTA
 
   // Returns how many times kFewColumns a wgmma has that multiplies so many rows, or 1 where it has fewer.
@@ -31,7 +32,9 @@ struct Sm90 : Work {
   double expand_us() const {
     const double activations = p.a16.warps > 0 ? static_cast<double>(p.tile.m) * p.tile.k : 0;
     const double weight = t.expand_weight * (p.a_type == CType::kBf16 ? t.expand_bf16 : 1);
-    const double activation = p.orders_a() ? t.order_activation * many_columns(p.tile.m) : t.expand_activation;
+    const double columns = many_columns(p.tile.m);
+    const double activation =
+        p.orders_a() ? t.order_activation * columns : t.expand_activation * std::sqrt(columns);
     return us(busy * (weights() * weight + activations * activation));
   }
   // Returns the time in which its tensor cores multiply so many rows of them.
@@ -48,8 +51,8 @@ struct Sm90 : Work {
   }
 
   int32_t few_rows() const { return general ? p.tile.m : p.few_rows(); }
-  // Returns which part of the tiles of a CTA has no more rows than that, in the mean. If each CTA has one tile,
-  // the launch takes as long as one that is full, unless there is none.
+  // Returns which part of the tiles of a CTA has no more rows than that, in the mean. If each CTA has one
+  // tile, the launch takes as long as one that is full, unless there is none.
   double part_with_few() const {
     const int32_t few = few_rows();
     if (few == p.tile.m) return 0;

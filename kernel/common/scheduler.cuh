@@ -43,9 +43,9 @@ struct TileGrid {
   int32_t m_tiles, n_tiles, problems;
 };
 
-// The numbers of the tiles of a CTA, ascending: i, i + P, i + 2 P, ... Where tiles with few rows take less time
-// than others, they are i, P + (i + 1) mod P, 2 P + (i + 2) mod P, ... if P is even: if M has two tiles, every
-// second tile has few rows, and each CTA gets as many of these as the others.
+// The numbers of the tiles of a CTA, ascending: i, i + P, i + 2 P, ... Where tiles with few rows take less
+// time than others, they are i, P + (i + 1) mod P, 2 P + (i + 2) mod P, ... if P is even: if M has two
+// tiles, every second tile has few rows, and each CTA gets as many of these as the others.
 template <class Traits>
 class Turns {
   static constexpr bool kRotates = Traits::kPlan.few_rows() < Traits::kPlan.tile.m;

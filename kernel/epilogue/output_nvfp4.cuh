@@ -74,6 +74,7 @@ class Nvfp4Writer : public Fp32Results {
   static constexpr bool kRows = std::is_same_v<Layout, AlongRow>;
   static_assert(kRows || std::is_same_v<Layout, DownColumn>);
   static constexpr int kRowsOfCta = std::min(kSfAtomRows, Traits::kPlan.tile.m);
+  static_assert(in_blocks(Traits::kPlan.tile.m), "factors of one block of 128 rows at a time");
   // A tile that is narrower than an atom writes the factors of a part of the atom.
   static constexpr int kColumns = Traits::kPlan.tile.n;
   static constexpr int kPiece = std::min(kColumns, kSfAtomElems);

@@ -13,11 +13,14 @@ auto with_outputs(List<Output...>)
     -> List<Traits<kOptions, Output, InstanceArithmetic<kOptions.products>>...>;
 
 // A plain instance for an A of 16 bits writes a C of A's type; an instance that writes another type is
-// general.
+// general. A general one needs a tile that lies in blocks of 128 rows (output_nvfp4.cuh); other tiles have
+// only the plain one.
 template <Options kOptions>
-using OutputsOf = std::conditional_t<kGeneralInstances || kOptions.a_type == CType::kNvfp4,
-                                     typename InstanceArithmetic<kOptions.products>::Outputs,
-                                     List<std::conditional_t<kOptions.a_type == CType::kBf16, Bf16, Fp16>>>;
+using OutputsOf = std::conditional_t<
+    kGeneralInstances && !in_blocks(kOptions.tile_m), List<>,
+    std::conditional_t<kGeneralInstances || kOptions.a_type == CType::kNvfp4,
+                       typename InstanceArithmetic<kOptions.products>::Outputs,
+                       List<std::conditional_t<kOptions.a_type == CType::kBf16, Bf16, Fp16>>>>;
 
 // The list of each set of options with each output, options outermost.
 template <Options... kOptions>

@@ -65,6 +65,7 @@ inline constexpr Options kOneM128N128 = one_wide(128, 1, 2, kGeneralInstances ? 
                          kOneM128N128s2x = one_by_panels(128, 2, 3, 10),
                          kOneM128N128s4x = one_by_panels(128, 4, 3, 10),
                          kOneM128N128xg = grouped(one_by_panels(128, 1, 4, 7)),
+                         kOneM192N128skx = stream_k(one_by_panels(192, 1, 3, 6)),
                          kOneM256N128x = one_by_panels(256, 1, 2, 5),
                          kOneM256N128xg = grouped(one_by_panels(256, 1, 3, 4));
 
@@ -84,7 +85,7 @@ consteval InstanceList one_product_of_sixteen_bits() {
         of_type<kType>(kOneM64N128g), of_type<kType>(kOneM64N128x), of_type<kType>(kOneM64N128xg),
         of_type<kType>(kOneM64N128s2x), of_type<kType>(kOneM128N128), of_type<kType>(kOneM128N128x),
         of_type<kType>(kOneM128N128skx), of_type<kType>(kOneM128N128s2x), of_type<kType>(kOneM128N128xg),
-        of_type<kType>(kOneM256N128x), of_type<kType>(kOneM256N128xg)>;
+        of_type<kType>(kOneM192N128skx), of_type<kType>(kOneM256N128x), of_type<kType>(kOneM256N128xg)>;
 }
 
 }  // namespace dualgemm::sm90

@@ -159,7 +159,7 @@ template <Options kOptions, Plan kPlan>
 constexpr bool possible() {
   constexpr Options o = kOptions;
   static_assert(o.tile_m == 8 || o.tile_m == 16 || o.tile_m == 32 || o.tile_m == 64 || o.tile_m == 128 ||
-                    o.tile_m == 256,
+                    o.tile_m == 192 || o.tile_m == 256,
                 "tile_m: the rows of A are the columns of a wgmma, and ptx/wgmma.cuh has these");
   static_assert(
       o.tile_n % kPlan.consumers.columns == 0 && o.tile_n > 0 && kSfAtomRows % o.tile_n == 0,
@@ -173,9 +173,9 @@ constexpr bool possible() {
   static_assert(!o.grouped || o.split_k == 1,
                 "grouped: split-K has one tile per cluster, groups have any number of tiles");
   static_assert(
-      !o.stream_k || (o.split_k == 1 && !o.grouped && o.prepare_warps == 0 && o.tile_m <= 128),
+      !o.stream_k || (o.split_k == 1 && !o.grouped && o.prepare_warps == 0),
       "stream_k: it is another way to share K than split-K; only the device knows the tiles of groups; a "
-      "pass before the launch sets its counters to 0; a lane has room for two sets of sums of 128 rows");
+      "pass before the launch sets its counters to 0");
   static_assert(o.tile_m <= kSfAtomRows || o.prepare_warps == 0,
                 "tile_m: expanders need factors of A of one block of 128 rows");
   static_assert(o.a_type == CType::kNvfp4 || o.a_type == CType::kBf16 || o.a_type == CType::kFp16,

@@ -25,6 +25,10 @@ class StreamParts {
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr int kThreads = Consumer<Traits>::kThreads;
   static constexpr int kCount = Accumulators<Traits>::kCount;
+  // A lane adds up so many of its sums at a time. Beside those of up to 128 rows it has registers for as many
+  // more, and beside those of 192 or 256 rows for these.
+  static constexpr int kAtOnce = kCount <= 64 ? kCount : 32;
+  static_assert(kCount % kAtOnce == 0 && kAtOnce % 4 == 0);
   static_assert(kPlan.mma.main_loops() == 1 && kPlan.consumers.k_groups == 1 &&
                 kCount * kThreads == kPlan.mma.accumulators * kPlan.tile.m * kPlan.tile.n);
 
@@ -78,25 +82,28 @@ class StreamParts {
     }
   }
   DUALGEMM_DEVICE void add(float (&d)[kCount], const TilePart& part) const {
-    float total[kCount] = {};
+#pragma unroll
+    for (int first = 0; first < kCount; first += kAtOnce) {
+      float total[kAtOnce] = {};
 #pragma unroll 1
-    for (int index = 0; index < part.count; ++index) {
-      if (index == part.index) {
+      for (int index = 0; index < part.count; ++index) {
+        if (index == part.index) {
 #pragma unroll
-        for (int i = 0; i < kCount; ++i) total[i] += d[i];
-        continue;
+          for (int i = 0; i < kAtOnce; ++i) total[i] += d[first + i];
+          continue;
+        }
+        const float* const from = place(part, index) + first * kThreads;
+#pragma unroll
+        for (int i = 0; i < kAtOnce; i += 4) {
+          uint32_t words[4];
+          ptx::ld_global_v4_b32(words, from + i * kThreads);
+#pragma unroll
+          for (int j = 0; j < 4; ++j) total[i + j] += __uint_as_float(words[j]);
+        }
       }
-      const float* const from = place(part, index);
 #pragma unroll
-      for (int i = 0; i < kCount; i += 4) {
-        uint32_t words[4];
-        ptx::ld_global_v4_b32(words, from + i * kThreads);
-#pragma unroll
-        for (int j = 0; j < 4; ++j) total[i + j] += __uint_as_float(words[j]);
-      }
+      for (int i = 0; i < kAtOnce; ++i) d[first + i] = total[i];
     }
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) d[i] = total[i];
   }
 
   const Params& p_;

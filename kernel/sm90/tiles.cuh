@@ -85,10 +85,13 @@ inline constexpr Options kM128N64{
 inline constexpr Options kM128N64g = grouped(kM128N64);
 inline constexpr Options kM128N64x{
     .tile_m = 128, .tile_n = 64, .stages = 4, .panel_stages = 8, .prepare_warps = 0};
+inline constexpr Options kM128N64skx = stream_k(kM128N64x);
 inline constexpr Options kM128N64s2x{
     .tile_m = 128, .tile_n = 64, .split_k = 2, .stages = 3, .panel_stages = 10, .prepare_warps = 0};
 inline constexpr Options kM128N64xg{
     .tile_m = 128, .tile_n = 64, .stages = 4, .panel_stages = 7, .prepare_warps = 0, .grouped = true};
+inline constexpr Options kM192N64skx =
+    stream_k({.tile_m = 192, .tile_n = 64, .stages = 3, .panel_stages = 6, .prepare_warps = 0});
 inline constexpr Options kM256N64x{
     .tile_m = 256, .tile_n = 64, .stages = 2, .panel_stages = 5, .prepare_warps = 0};
 inline constexpr Options kM256N64xg{

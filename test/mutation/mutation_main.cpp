@@ -85,6 +85,7 @@ constexpr Campaigned kCampaign[] = {
     {"sm90m128n128k256x_one_fp16", true, Breadth::kSynchronisation},
     {"sm90m128n128k256skx_one_fp16", true, Breadth::kSynchronisation},  // the exchange of stream-K
     {"sm90m128n128k256skx_one_general_fp32", true, Breadth::kNothing},  // its order, which fp32 shows
+    {"sm90m192n64k256skx_fp16", false, Breadth::kSynchronisation},      // sums of two products, in turns
     {"sm90m32n64k256s4_one_fp16", false, Breadth::kSynchronisation},
     {"sm90m16n64k256s2_one_general_bf16", false, Breadth::kSynchronisation},  // an addend
     {"sm90m64n128k256_one_general_bf16", false, Breadth::kSynchronisation},   // two groups of columns

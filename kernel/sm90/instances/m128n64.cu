@@ -3,7 +3,7 @@
 
 namespace dualgemm {
 
-extern constinit const InstanceList LIST(sm90_m128n64) =
-    sm90::kInstances<sm90::kM128N64, sm90::kM128N64g, sm90::kM128N64x, sm90::kM128N64s2x, sm90::kM128N64xg>;
+extern constinit const InstanceList LIST(sm90_m128n64) = sm90::kInstances<
+    sm90::kM128N64, sm90::kM128N64g, sm90::kM128N64x, sm90::kM128N64skx, sm90::kM128N64s2x, sm90::kM128N64xg>;
 
 }  // namespace dualgemm

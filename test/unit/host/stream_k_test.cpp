@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "host/launch/choice.h"
 #include "host/launch/prepare_a.h"
 #include "host/launch/validate.h"
 #include "host/model/tiling.h"
@@ -62,7 +63,7 @@ TEST_CASE("stream-K has room in the workspace for all parts and numbers, apart f
     const Plan& plan = instance(id - 1).plan;
     const auto sums = static_cast<size_t>(plan.tile.m * plan.tile.n * plan.mma.accumulators);
     for (const int32_t m : {1, 128, 129, 500, 2100})
-      for (const int32_t n : {8, 128, 1032, 5120})
+      for (const int32_t n : {32, 128, 1056, 5120})
         for (const int32_t k : {64, 256, 8000})
           for (const int32_t sms : {1, 2, 7, 78, 114, 132, 200}) {
             dualgemm_args_t args = forced_for(id, m);
@@ -91,20 +92,46 @@ TEST_CASE("stream-K is chosen where there is room for sums, and tiles leave SMs 
     REQUIRE(dualgemm_select_instance(&args, &device, &id) == DUALGEMM_STATUS_SUCCESS);
     return instance(id - 1).plan;
   };
-  for (const int32_t m : {256, 512}) {
-    dualgemm_args_t args = args_of(1, m);
-    args.workspace_size = size_t{1} << 40;
-    CHECK(chosen(args).tile.stream_k);
-    args.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
-    CHECK_FALSE(chosen(args).tile.stream_k);
-    args.flags = 0;
-    args.workspace_size = static_cast<size_t>(m) * 8192 * 2;  // room for A alone
-    CHECK_FALSE(chosen(args).tile.stream_k);
-    CHECK(chosen(args).prepared_a());
-  }
+  for (const int32_t products : {1, 2})
+    for (const int32_t m : {256, 512}) {
+      dualgemm_args_t args = args_of(products, m);
+      args.workspace_size = size_t{1} << 40;
+      INFO(products << " products, " << m << " rows");
+      CHECK(chosen(args).tile.stream_k);
+      args.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
+      CHECK_FALSE(chosen(args).tile.stream_k);
+      args.flags = 0;
+      args.workspace_size = static_cast<size_t>(m) * 8192 * 2;  // room for A alone
+      CHECK_FALSE(chosen(args).tile.stream_k);
+      CHECK(chosen(args).prepared_a());
+    }
   dualgemm_args_t even = args_of(1, 512);
   even.n = 33 * 128, even.workspace_size = size_t{1} << 40;  // 132 tiles of 128 rows
   CHECK_FALSE(chosen(even).tile.stream_k);
+}
+
+TEST_CASE("stream-K: the workspace that a choice asks for brings the same choice",
+          "[host][stream_k][select_instance]") {
+  const dualgemm_device_t device = h100();
+  int shared = 0;
+  for (const int32_t products : {1, 2})
+    for (const int32_t m : {96, 192, 300, 512, 1000, 3000})
+      for (const int32_t n : {384, 768, 2048, 5120})
+        for (const int32_t k : {768, 2560, 8192}) {
+          dualgemm_args_t args = args_of(products, m);
+          args.n = n, args.k = k, args.workspace_size = size_t{1} << 40;
+          dualgemm::Problem problem;
+          REQUIRE(validate(&args, &problem) == DUALGEMM_STATUS_SUCCESS);
+          IndexedInstance any, again;
+          REQUIRE(choose(problem, device, args.workspace_size, &any) == DUALGEMM_STATUS_SUCCESS);
+          const size_t asked = workspace_for(problem, *any.instance);
+          REQUIRE(choose(problem, device, asked, &again) == DUALGEMM_STATUS_SUCCESS);
+          INFO(products << " products, " << m << " x " << n << " x " << k);
+          CHECK(any.index == again.index);
+          CHECK(asked >= workspace_bytes(problem, any.instance->plan));
+          shared += any.instance->plan.tile.stream_k;
+        }
+  CHECK(shared > 0);
 }
 
 TEST_CASE("stream-K is not for BATCH_INVARIANT", "[host][stream_k]") {
