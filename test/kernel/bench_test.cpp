@@ -156,8 +156,12 @@ TEST_CASE("bench: an A of 16 bits or of 4 gets the workspace of a pass", "[.h100
   bench::Shape many = bench::parse_shape("4096x4096x7168"), few = bench::parse_shape("20x72x320");
   for (const dualgemm_dtype_t a_dtype : {DUALGEMM_DTYPE_NVFP4, DUALGEMM_DTYPE_BF16}) {
     many.a_dtype = few.a_dtype = a_dtype;
-    CHECK(bench::workspace_bytes(many, epilogue) == size_t{2} * 4096 * 7168);
-    CHECK(bench::workspace_bytes(few, epilogue) == size_t{2} * 20 * 512);
+    // Instances with stream-K leave sums behind A, two tiles of up to 192 x 64 pairs for each of 132 CTAs.
+    const size_t sums = size_t{2} * 132 * 192 * 64 * 2 * 4 + 2048;
+    for (const auto& [shape, a] : {std::pair(&many, size_t{2} * 4096 * 7168), {&few, size_t{2} * 20 * 512}}) {
+      CHECK(bench::workspace_bytes(*shape, epilogue) >= a);
+      CHECK(bench::workspace_bytes(*shape, epilogue) <= a + sums);
+    }
   }
   const dualgemm_test::DeviceArray<uint8_t> workspace(size_t{1} << 20);
   dualgemm_test::Rng random(1);
