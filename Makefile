@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 
 .PHONY: help setup configure lib install package-test by-hand run run-on-gpu run-simulated examples test test-h100 \
         test-gpu mutation soak fuzz cube bench calibrate plot host-time bench-sim ptx instances sass pages doxygen \
-        contest contest-test accuracy exchange torch test-torch torch-host-time torch-linear torch-experts bench-model \
+        docs docs-test contest contest-test accuracy exchange torch test-torch torch-host-time torch-linear torch-experts bench-model \
         format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -188,6 +188,16 @@ doxygen:              ## dualgemm.h as HTML, into build/doxygen/; what has no co
 	@.ci/setup doxygen
 	@$(MAKE) --no-print-directory configure
 	@cmake --build $(BUILD) --target doxygen
+
+docs:                 ## build/docs/: all pages, the reference of C and Python, and benchmarks, as a site
+	@.ci/setup docs
+	@rm -rf $(BUILD)/docs
+	@$(BUILD)/sphinx/bin/python -B -m sphinx -q -E -W --keep-going -c host/docs -d $(BUILD)/doctrees . $(BUILD)/docs
+	@echo "$(BUILD)/docs/index.html"
+
+docs-test: docs       ## that site in a Chromium: links, errors, pictures, and on a telephone
+	@.ci/setup docs-test
+	@$(BUILD)/sphinx/bin/python -B test/tree/site.py $(BUILD)/docs
 
 sass: configure       ## the machine code of every instance against its limits; ptxas takes the PTX of every test
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm instances assembled conformance_record >/dev/null
