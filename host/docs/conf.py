@@ -1,5 +1,5 @@
-"""The documentation as a site: Sphinx's configuration (`make docs`). The pages are the Markdown of the whole tree, as it
-stands there, and those of this folder. Sphinx reads them from the root of the sources."""
+"""The documentation as a site: Sphinx's configuration (`make docs`). The pages are the Markdown of the whole tree, as
+it stands there, and those of this folder. Sphinx reads them from the root of the sources."""
 import os
 import pathlib
 import shutil
@@ -55,7 +55,7 @@ NAVIGATION = {
     "Tests": ["test/README", "test/EVIDENCE", "test/sim/README", "test/sim/MACHINE", "test/sim/JUDGE",
               "test/sim/ADDING", "test/sim/defects/README", "test/mutation/README", "test/fuzz/README",
               "test/model/README"],
-    "Project": ["CHANGELOG", ".github/CONTRIBUTING"],
+    "Project": ["CHANGELOG", ".github/CONTRIBUTING", ".github/CODE_OF_CONDUCT", ".github/SECURITY"],
 }
 
 

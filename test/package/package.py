@@ -97,6 +97,9 @@ class Package:
         run(["cmake", "--install", self.build, "--component", "simulator", "--prefix", self.prefix])
         shown = run([self.prefix / "bin/dualgemm-sim", self.home / "found dualgemm/program"], cwd="/")
         require("correct" in shown and "0 E" in shown, f"dualgemm-sim printed: {shown}")
+        shown = run([self.prefix / "bin/dualgemm-sim", self.prefix / "bin/dualgemm-report", "16x64x64"], cwd="/")
+        require(re.search(r"16x64x64.*: m\d+n\d+k\d+", shown) and str(self.prefix / "lib") in shown,
+                f"dualgemm-report printed: {shown}")
 
     def without_cmake(self):
         quickstart = self.source / "test/example/quickstart.c"
