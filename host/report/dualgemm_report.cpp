@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdarg>
 #include <cinttypes>
+#include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -82,7 +82,8 @@ Options read_options(int count, char** words) {
     if (++i == count) refuse(words[i - 1], "needs a value");
     if (word == "--a-dtype") options.a_dtype = read_type(words[i]);
     else if (word == "--dtype") options.c_dtype = read_type(words[i]);
-    else if (std::strcmp(words[i], "1") != 0 && std::strcmp(words[i], "2") != 0) refuse(words[i], "must be 1 or 2");
+    else if (std::strcmp(words[i], "1") != 0 && std::strcmp(words[i], "2") != 0)
+      refuse(words[i], "must be 1 or 2");
     else options.products = words[i][0] - '0';
   }
   return options;
@@ -117,7 +118,8 @@ std::string cuda_version(cudaError_t (*ask)(int*)) {
 void report_system() {
   utsname system{};
   uname(&system);
-  line("system", "%s %s, %s, glibc %s", system.sysname, system.release, system.machine, gnu_get_libc_version());
+  line("system", "%s %s, %s, glibc %s", system.sysname, system.release, system.machine,
+       gnu_get_libc_version());
   for (char** variable = environ; *variable != nullptr; ++variable)
     for (const char* prefix : {"CUDA_", "DUALGEMM_", "SIM_"})
       if (std::strncmp(*variable, prefix, std::strlen(prefix)) == 0) line("variable", "%s", *variable);
@@ -132,7 +134,8 @@ void report_library() {
 }
 
 void report_cuda() {
-  line("runtime", "CUDA %s, %s", cuda_version(cudaRuntimeGetVersion).c_str(), file_of("cudaRuntimeGetVersion"));
+  line("runtime", "CUDA %s, %s", cuda_version(cudaRuntimeGetVersion).c_str(),
+       file_of("cudaRuntimeGetVersion"));
   line("driver", "CUDA %s", cuda_version(cudaDriverGetVersion).c_str());
   if (std::FILE* file = std::fopen("/proc/driver/nvidia/version", "r")) {
     std::array<char, 256> text{};
@@ -155,8 +158,10 @@ void report_device(int ordinal) {
   }
   size_t free_bytes = 0, bytes = 0;
   const cudaError_t error = cudaMemGetInfo(&free_bytes, &bytes);
-  line(name.c_str(), "%s, compute capability %" PRId32 ".%" PRId32 ", %" PRId32 " SMs, clusters of 2: %" PRId32
-       ", of 4: %" PRId32, device.name, device.cc_major, device.cc_minor, device.sm_count, device.clusters_of_2,
+  line(name.c_str(),
+       "%s, compute capability %" PRId32 ".%" PRId32 ", %" PRId32 " SMs, clusters of 2: %" PRId32
+       ", of 4: %" PRId32,
+       device.name, device.cc_major, device.cc_minor, device.sm_count, device.clusters_of_2,
        device.clusters_of_4);
   if (error == cudaSuccess) line(name.c_str(), "%zu MiB of memory, %zu free", bytes >> 20, free_bytes >> 20);
   else line(name.c_str(), "cudaMemGetInfo: %s", cudaGetErrorString(error));
@@ -203,7 +208,8 @@ std::string instance_of(const dualgemm_args_t& args, const dualgemm_device_t& de
 }
 
 void report_size(const Options& options, const Size& size) {
-  const std::string name = std::to_string(size.m) + "x" + std::to_string(size.n) + "x" + std::to_string(size.k);
+  const std::string name =
+      std::to_string(size.m) + "x" + std::to_string(size.n) + "x" + std::to_string(size.k);
   dualgemm_args_t args = arguments_of(options, size);
   dualgemm_device_t device;
   dualgemm_device_init(&device);
@@ -220,7 +226,8 @@ void report_size(const Options& options, const Size& size) {
   if (bytes == 0) return;
   args.workspace = reinterpret_cast<void*>(uintptr_t{1} << 48);  // where no tensor is
   args.workspace_size = bytes;
-  line("launch", "%s, with %zu bytes of workspace: %s", name.c_str(), bytes, instance_of(args, device).c_str());
+  line("launch", "%s, with %zu bytes of workspace: %s", name.c_str(), bytes,
+       instance_of(args, device).c_str());
 }
 
 }  // namespace
