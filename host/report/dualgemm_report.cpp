@@ -182,7 +182,7 @@ void report_devices() {
   cudaSetDevice(current);
 }
 
-// The arguments of a launch. Questions follow no pointer, so tensors lie where nothing is, far from each other.
+// The arguments of a launch. Questions follow no pointer, so tensors lie where nothing is, far apart.
 dualgemm_args_t arguments_of(const Options& options, const Size& size) {
   uintptr_t next = 0;
   const auto tensor = [&next] { return reinterpret_cast<void*>(next += uintptr_t{1} << 56); };
