@@ -1,5 +1,4 @@
 """What Doxygen knows of dualgemm.h, as XML, which Breathe makes a page of."""
-import pathlib
 import re
 import subprocess
 
