@@ -1,5 +1,5 @@
-// dualgemm_report.cpp -- dualgemm-report: what a report of a bug should say of a machine and of the library, and
-// which kernel instance a launch would run.
+// dualgemm_report.cpp -- dualgemm-report: what a report of a bug should say of a machine and of the library,
+// and which kernel instance a launch would run.
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
