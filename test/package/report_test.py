@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""report_test.py -- dualgemm-report on simulated GPUs, on none, and with arguments that it refuses. The instance that it
-names is the one that quickstart launches and that the module of Python is told, and the workspace is that of the
+"""report_test.py -- dualgemm-report on simulated GPUs, on none, and with arguments that it refuses. The instance that
+it names is the one that quickstart launches and that the module of Python is told, and the workspace is that of the
 module.
 
     report_test.py PROGRAM QUICKSTART SIMULATOR MODULE NVCC
@@ -56,8 +56,8 @@ class Report(unittest.TestCase):
             self.assertIn(f"compute capability {known}", said["GPU 0"][0])
             self.assertIn(f"SIM_MACHINE={machine}", said["variable"])
             self.assertIn(str(SIMULATOR / "libcudart.so.13"), said["runtime"][0])
-            told = run(sys.executable, "-c", "import dualgemm as d; print(d.build_info(), d.instance_count(), sep='\\n')",
-                       PYTHONPATH=str(MODULE)).stdout.splitlines()
+            asked = "import dualgemm as d; print(d.build_info(), d.instance_count(), sep='\\n')"
+            told = run(sys.executable, "-c", asked, PYTHONPATH=str(MODULE)).stdout.splitlines()
             self.assertEqual(said["library"][0], told[0])
             self.assertRegex(said["library"][1], rf"libdualgemm\.so\S*, {told[1]} instances$")
             self.assertNotIn("launch", said)

@@ -79,8 +79,8 @@ def picture_faults(png, dark):
     elif (ground < 0.2) != dark: yield "has a ground that does not fit the page"
 
 
-# What reaches beyond the right edge of the screen, and lies in no box of its own that scrolls: one that holds no heading.
-# A theme's drawers wait there, fixed. All that can be unfolded is.
+# What reaches beyond the right edge of the screen, and lies in no box of its own that scrolls: one that holds no
+# heading. A theme's drawers wait there, fixed. All that can be unfolded is.
 TOO_WIDE = """() => {
   document.querySelectorAll("details").forEach(e => e.open = true);
   const boxed = e => {
