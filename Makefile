@@ -5,10 +5,10 @@ ARGS   ?=
 REPORT ?=
 PREFIX ?= /usr/local
 
-.PHONY: help setup configure lib install package-test by-hand run run-on-gpu run-simulated examples test test-h100 \
+.PHONY: help setup configure lib install ci package-test by-hand run run-on-gpu run-simulated examples test test-h100 \
         test-gpu mutation soak fuzz cube bench calibrate plot host-time bench-sim ptx instances sass pages doxygen \
-        contest contest-test accuracy exchange torch test-torch torch-host-time torch-linear torch-experts bench-model \
-        format format-check clean
+        docs docs-test contest contest-test accuracy exchange torch test-torch torch-host-time torch-linear \
+        torch-experts bench-model format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
@@ -37,7 +37,7 @@ lib:                  ## build/lib/libdualgemm.a and .so, with nothing but nvcc,
 	@$(call configure_lib,OFF)
 	@cmake --build $(BUILD)/lib -j $(JOBS)
 
-install:              ## the library, its CMake package, dualgemm.pc and dualgemm-sim, into PREFIX
+install:              ## library, CMake package, dualgemm.pc, dualgemm-sim and dualgemm-report, into PREFIX
 	@.ci/setup install
 	@$(call configure_lib,ON)
 	@cmake --build $(BUILD)/lib -j $(JOBS)
@@ -114,6 +114,9 @@ test: configure       ## build everything and run every test
 	@cmake --build $(BUILD) -j $(JOBS)
 	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-tests=error
 
+ci:                   ## what a change has to pass: make format-check, then make test
+	@.ci/run
+
 test-h100: configure  ## the kernels for compute capability 9.0 on the simulated H100: part of it is in make test
 	@cmake --build $(BUILD) -j $(JOBS) --target kernel_test
 	@DUALGEMM_TEST_ALL=1 SIM_MACHINE=h100 $(BUILD)/kernel_test -f test/kernel/on_h100.txt -d yes
@@ -189,6 +192,16 @@ doxygen:              ## dualgemm.h as HTML, into build/doxygen/; what has no co
 	@.ci/setup doxygen
 	@$(MAKE) --no-print-directory configure
 	@cmake --build $(BUILD) --target doxygen
+
+docs:                 ## build/docs/: all pages, the reference of C and Python, and benchmarks, as a site
+	@.ci/setup docs
+	@rm -rf $(BUILD)/docs
+	@$(BUILD)/sphinx/bin/python -B -m sphinx -q -E -W --keep-going -c host/docs -d $(BUILD)/doctrees . $(BUILD)/docs
+	@echo "$(BUILD)/docs/index.html"
+
+docs-test: docs       ## that site in a Chromium: links, errors, pictures, and on a telephone
+	@.ci/setup docs-test
+	@$(BUILD)/sphinx/bin/python -B test/tree/site.py $(BUILD)/docs
 
 sass: configure       ## the machine code of every instance against its limits; ptxas takes the PTX of every test
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm instances assembled conformance_record >/dev/null

@@ -97,6 +97,12 @@ class Package:
         run(["cmake", "--install", self.build, "--component", "simulator", "--prefix", self.prefix])
         shown = run([self.prefix / "bin/dualgemm-sim", self.home / "found dualgemm/program"], cwd="/")
         require("correct" in shown and "0 E" in shown, f"dualgemm-sim printed: {shown}")
+        runtime = self.prefix / "lib/dualgemm/sim"
+        shown = run([self.prefix / "bin/dualgemm-report", "16x64x64"], cwd="/",
+                    env={**os.environ, "LD_LIBRARY_PATH": str(runtime)})
+        installed = os.path.realpath(re.search(r"^library +(/.*), \d+ instances", shown, re.M)[1])
+        require(re.search(r"16x64x64.*: m\d+n\d+k\d+", shown) and str(runtime) in shown and
+                installed.startswith(os.path.realpath(self.prefix)), f"dualgemm-report printed: {shown}")
 
     def without_cmake(self):
         quickstart = self.source / "test/example/quickstart.c"

@@ -147,6 +147,18 @@ class Setup(unittest.TestCase):
         for part in "python3 -m venv cannot make build/torch", "build/pip.log", "set TORCH_PYTHON":
             self.assertIn(part, said)
 
+    def test_no_sphinx(self):
+        for target in "docs", "docs-test":
+            self.assertIn("apt-get cannot install doxygen", self.refused(target, MISSING="doxygen"))
+            self.assertIn("python3 -m venv cannot make build/sphinx", self.refused(target))
+        python = self.folder / "build/sphinx/bin/python"
+        python.parent.mkdir(parents=True)
+        shutil.copy(self.folder / "bin/python3", python)
+        (self.folder / "bin/python3").write_text("#!/bin/bash\n")
+        for target in "docs", "docs-test":
+            said = self.refused(target)
+            for part in "no Sphinx in build/sphinx", "build/pip.log", "network": self.assertIn(part, said)
+
     def test_an_unknown_target(self):
         self.assertIn("librar: must be lib, install, build", self.refused("librar"))
 

@@ -44,7 +44,7 @@ HOST = [
     ['common/*'],
     ['model/*', 'convert/*'],
     ['launch/*'],
-    ['torch/*'],
+    ['torch/*', 'report/*'],
 ]
 HOST_COMMON = [
     ['text.h', 'region.*', 'sf_layout.h'],

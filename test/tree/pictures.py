@@ -122,6 +122,9 @@ def main():
             if script.picture(*changed) == picture:
                 sys.exit(f"pictures.py: {path.name} does not hang on {names[index]}")
         check(path.name, *reports, picture)
+    # Telephones get narrow ones, which are not committed.
+    for name in speed_up.PICTURES:
+        check_marks(f"{name}, narrow", hopper.report(name), speed_up.picture(hopper.report(name), speed_up.NARROW))
     # models.py draws any reports beside cuBLASLt's: here of other suites.
     reports = [hopper.report(name) for name in ("h100", "h100_fp16", "h100_linear", "h100_linear")]
     check_dots("models.py", *reports, models.picture(*reports))

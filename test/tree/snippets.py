@@ -28,7 +28,7 @@ from pages import ROOT, pages
 
 COMMANDS = re.compile(r"(make|ctest|cmake|ninja|gcc|g\+\+|nvcc|bash|sh|sudo|git|grep|sed|python3?|apt-get|export"
                       r"|docker)(?= )|[A-Z][A-Z_]+=\S+ +\S|(build|\.|test(/\w+)*)/[\w-]+(\.sh|\.py)?(?= )"
-                      r"|(\$HOME/dualgemm/bin/)?dualgemm[_-](bench|sim)(?= )")
+                      r"|(\$HOME/dualgemm/bin/)?dualgemm[_-](bench|sim|report)(?= )")
 TREATMENTS = [
     (r"make help", "run"),
     (r"make |bash \.ci/run|cmake --build|ninja |\S+ make |build/fuzz_test FILE", "dry"),
@@ -49,13 +49,13 @@ ELSEWHERE = {
 }
 ARGUMENTS_OF_TRANSFORMERS = "config device_map cache_implementation quantization_config"
 QUOTED = {"test/sim/defects/README.md": ["test/sim/defects/defects.def", "test/sim/defects/*.cu"]}
-DRAWINGS = {"README.md": 1, "bench/README.md": 1, "host/DEBUGGING.md": 1, "host/FORMATS.md": 5, "host/GROUPS.md": 3,
+DRAWINGS = {"README.md": 1, "bench/README.md": 1, "host/DEBUGGING.md": 2, "host/FORMATS.md": 5, "host/GROUPS.md": 3,
             "host/README.md": 1, "host/SOURCES.md": 1, "kernel/README.md": 4, "test/README.md": 1,
             "test/example/checkpoint/README.md": 1, "test/sim/JUDGE.md": 2, "test/sim/README.md": 2}
 # Placeholders of the pages, and smaller numbers for those that take long: a page says what is worth running, while the
 # line is tried for its words.
 PLACEHOLDERS = [("./program args...", "./program 16 8 64"), ("--test-dir build", "--test-dir tests"),
-                ("$HOME/dualgemm/bin/dualgemm-sim", "build/dualgemm-sim"),
+                ("$HOME/dualgemm/bin/dualgemm-", "build/dualgemm-"),
                 ("--mode all --seeds 8", "--mode all --seeds 1"),
                 ("--dtype nvfp4 --shape 200x512x1024", "--dtype nvfp4 --shape 40x128x256")]
 
