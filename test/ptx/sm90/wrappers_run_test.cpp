@@ -85,6 +85,8 @@ TEST_CASE_METHOD(OnH100, "wgmma: two products of one group, of every width", "[p
   check_multiply(32, wgmma_n32);
   check_multiply(64, wgmma_n64);
   check_multiply(128, wgmma_n128);
+  check_multiply(160, wgmma_n160);
+  check_multiply(192, wgmma_n192);
   check_multiply(256, wgmma_n256);
 }
 
@@ -93,6 +95,8 @@ TEST_CASE_METHOD(OnH100, "wgmma: the same of bf16", "[ptx][sm90]") {
   check_multiply(32, wgmma_bf16_n32, kBf16);
   check_multiply(64, wgmma_bf16_n64, kBf16);
   check_multiply(128, wgmma_bf16_n128, kBf16);
+  check_multiply(160, wgmma_bf16_n160, kBf16);
+  check_multiply(192, wgmma_bf16_n192, kBf16);
   check_multiply(256, wgmma_bf16_n256, kBf16);
 }
 
