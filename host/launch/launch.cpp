@@ -2,10 +2,9 @@
 
 #include "host/launch/launch.h"
 
-#include <algorithm>
-
 #include "host/common/cuda_error.h"
 #include "host/common/status.h"
+#include "host/launch/load.h"
 #include "host/launch/prepare_a.h"
 #include "host/launch/tensor_map.h"
 
@@ -80,27 +79,7 @@ void add_shares(const Problem& problem, const Plan& plan, int64_t ctas, Params* 
   params->part_sums = reinterpret_cast<float*>(workspace + space.sums_begin);
 }
 
-// Returns so much shared memory that no two CTAs that have it fit on an SM: of each the system takes 1 KiB
-// more, and a CTA may have all of the SM's except that.
-int32_t smem_bytes_alone(const Instance& instance) {
-  return std::max(instance.smem_bytes, limits_of(instance.plan.arch).max_smem_bytes / 2);
-}
-
-// Returns the dynamic shared memory of a launch. CTAs go to the SMs that have room for them, as soon as they
-// have. Under PDL these may be the few that the preceding grid does not use: a grid that could have an SM for
-// each CTA would be packed there, two CTAs to an SM, and take up to twice as long.
-int32_t smem_bytes(const Instance& instance, int64_t ctas, const Machine& machine) {
-  const Plan& plan = instance.plan;
-  const int64_t sms =
-      int64_t{plan.cluster_size()} * clusters_at_once(machine, plan.arch, plan.cluster_size());
-  return plan.ctas_per_sm > 1 && ctas <= sms ? smem_bytes_alone(instance) : instance.smem_bytes;
-}
-
 }  // namespace
-
-int32_t most_smem_bytes(const Instance& instance) {
-  return instance.plan.ctas_per_sm > 1 ? smem_bytes_alone(instance) : instance.smem_bytes;
-}
 
 dualgemm_status_t make_params(const Problem& problem, const Instance& instance, Params* params) {
   const dualgemm_args_t& args = problem.args;
@@ -147,7 +126,7 @@ void make_launch_config(const Problem& problem, const Instance& instance, const 
   launch->config = {};
   launch->config.gridDim = dim3(static_cast<unsigned>(ctas));
   launch->config.blockDim = dim3(static_cast<unsigned>(instance.plan.threads));
-  launch->config.dynamicSmemBytes = static_cast<size_t>(smem_bytes(instance, ctas, machine));
+  launch->config.dynamicSmemBytes = static_cast<size_t>(smem_bytes_of_launch(instance, ctas, machine));
   launch->config.stream = stream;
   launch->config.attrs = launch->attributes;
   launch->config.numAttrs = count;

@@ -26,9 +26,6 @@ struct LaunchConfig {
 void make_launch_config(const Problem& problem, const Instance& instance, const Machine& machine,
                         int64_t ctas, cudaStream_t stream, LaunchConfig* launch);
 
-// Returns the most dynamic shared memory that a launch of an instance asks for, in bytes.
-int32_t most_smem_bytes(const Instance& instance);
-
 // Runs a checked problem with K > 0 on a loaded instance, which need not be one of the table.
 dualgemm_status_t launch_instance(const Problem& problem, const Instance& instance,
                                   const dualgemm_device_t& device, cudaStream_t stream);

@@ -2,11 +2,11 @@
 
 #include "host/launch/load.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 
 #include "host/common/device.h"
-#include "host/launch/launch.h"
 #include "host/launch/prepare_a.h"
 
 namespace dualgemm {
@@ -36,7 +36,24 @@ class Loaded {
 // ready.
 constinit std::array<Loaded, kMaxDevices> loaded_on;
 
+// Returns so much shared memory that no two CTAs that have it fit on an SM: of each the system takes 1 KiB
+// more, and a CTA may have all of the SM's except that.
+int32_t smem_bytes_alone(const Instance& instance) {
+  return std::max(instance.smem_bytes, limits_of(instance.plan.arch).max_smem_bytes / 2);
+}
+
 }  // namespace
+
+int32_t smem_bytes_of_launch(const Instance& instance, int64_t ctas, const Machine& machine) {
+  const Plan& plan = instance.plan;
+  const int64_t sms =
+      int64_t{plan.cluster_size()} * clusters_at_once(machine, plan.arch, plan.cluster_size());
+  return plan.ctas_per_sm > 1 && ctas <= sms ? smem_bytes_alone(instance) : instance.smem_bytes;
+}
+
+int32_t most_smem_bytes(const Instance& instance) {
+  return instance.plan.ctas_per_sm > 1 ? smem_bytes_alone(instance) : instance.smem_bytes;
+}
 
 dualgemm_status_t load_instance(const Instance& instance) {
   if (auto status = load_prepare_a(instance.plan)) return status;

@@ -7,6 +7,7 @@
 
 #include "arguments.h"
 #include "host/launch/launch.h"
+#include "host/launch/load.h"
 #include "host/launch/tensor_map.h"
 #include "rules.h"
 #include "sim/engine/tensor_map.h"
