@@ -91,13 +91,13 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<
   else ptx::barrier_sync(kCtaBarrier, kPlan.threads);
 }
 
-// The multiply role, in one thread.
+// What a thread of the multiply role keeps from one tile to the next.
 template <class Traits>
-class MultiplyRole {
+class TileComputation {
   static constexpr Plan kPlan = Traits::kPlan;
 
  public:
-  DUALGEMM_DEVICE MultiplyRole(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta, int warp)
+  DUALGEMM_DEVICE TileComputation(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta, int warp)
       : p_(p),
         smem_(smem),
         cta_(cta),
@@ -106,17 +106,6 @@ class MultiplyRole {
         multiplier_(smem, consumer_),
         finish_(p, smem, cta, consumer_) {}
 
-  template <class Scheduler>
-  DUALGEMM_DEVICE void run(Scheduler tiles) {
-    constexpr int kFewRows = Traits::kStaged ? kPlan.few_rows() : kPlan.tile.m;
-    for (Tile tile; tiles.next(tile);) {
-      if (kFewRows < kPlan.tile.m && tile.rows <= kFewRows) compute<kFewRows>(tile);
-      else compute<kPlan.tile.m>(tile);
-    }
-    Traits::Output::complete();
-  }
-
- private:
   // Computes the first kRows rows of a tile.
   template <int kRows>
   DUALGEMM_DEVICE void compute(const Tile& tile) {
@@ -130,6 +119,7 @@ class MultiplyRole {
     if (finishes) finish_.finish(sums, tile);
   }
 
+ private:
   const Params& p_;
   SharedStorage<Traits>& smem_;
   Cta<Traits> cta_;
@@ -138,6 +128,18 @@ class MultiplyRole {
   Multiplier<Traits> multiplier_;
   typename Traits::Finish finish_;
 };
+
+template <class Traits, class Scheduler>
+DUALGEMM_DEVICE void multiply_role(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta,
+                                   Scheduler tiles, int warp) {
+  constexpr int kRows = Traits::kPlan.tile.m, kFewRows = Traits::kStaged ? Traits::kPlan.few_rows() : kRows;
+  TileComputation<Traits> computation(p, smem, cta, warp);
+  for (Tile tile; tiles.next(tile);) {
+    if (kFewRows < kRows && tile.rows <= kFewRows) computation.template compute<kFewRows>(tile);
+    else computation.template compute<kRows>(tile);
+  }
+  Traits::Output::complete();
+}
 
 template <class Traits>
 __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_sm)
@@ -155,7 +157,7 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_
   if (role == Role::kMultiply) {
     ptx::setmaxnreg_inc<kPlan.registers.consume>();
     ptx::griddepcontrol_wait();  // the preceding grid may write the alphas and use C
-    MultiplyRole<Traits>(p, smem, cta, warp).run(tiles);
+    multiply_role<Traits>(p, smem, cta, tiles, warp);
     return;
   }
   ptx::setmaxnreg_dec<kPlan.registers.feed>();

@@ -151,8 +151,8 @@ void Sm90Plants::multiplication() {
 // theirs, else to memory of their own when the barriers are initialised (reduce.cuh).
 void Sm90Plants::split() {
   const size_t bytes = at_ring("mbarrier.arrive.expect_tx", "prologue", "sums_full");
-  const size_t sums = at_ring("mbarrier.try_wait", "multiply_role/reduce", "sums_full");
-  const size_t met = at("barrier.cluster.wait", "multiply_role/reduce");
+  const size_t sums = at_ring("mbarrier.try_wait", "multiply_role/compute/reduce", "sums_full");
+  const size_t met = at("barrier.cluster.wait", "multiply_role/compute/reduce");
   constexpr int64_t kOfWarp = 32 * 16;  // bytes of a block of eight rows of one warp
   const Answer counted = barrier_of("sums_full");
   plant(1, "the sums of others are expected without their bytes", bytes, without_bytes(bytes),
@@ -165,14 +165,15 @@ void Sm90Plants::split() {
         at_ring("mbarrier.init", "prologue", "sums_full"), count_changed("sums_full", 1), {{counted}});
   plant(68, "sums of others are added without a wait for them", sums, no_wait(sums), {{counted, kSent}});
   // The barrier's address comes before the places.
-  const size_t barrier = at("mapa", "multiply_role/reduce", 0), place = at("mapa", "multiply_role/reduce", 1);
+  const size_t barrier = at("mapa", "multiply_role/compute/reduce", 0),
+               place = at("mapa", "multiply_role/compute/reduce", 1);
   plant(52, "sums count on a barrier of the wrong rank", barrier,
         [barrier](Function& f) { flip_operand(f, barrier, 2, 1); }, {{counted, kSent, kOtherCta}});
   plant(52, "sums go to a place of the wrong rank", place,
         [place](Function& f) { flip_operand(f, place, 2, 1); }, {{counted, kSent, kOtherCta}});
   if (!sums_in_rings()) {
     // Results of eight rows of 32 columns lie where an A in NVFP4 was, which those that multiply do not read.
-    const size_t all = at("barrier.cta.sync", "multiply_role/reduce");
+    const size_t all = at("barrier.cta.sync", "multiply_role/compute/reduce");
     if (plan_.tile.m > 8 || plan_.consumers.columns > 32)
       plant(47, "results are written where the rings were before all warps have read theirs", all,
             erased({all}), {{kSums}});
@@ -262,9 +263,9 @@ void Sm90Plants::stream() {
 }
 
 void Sm90Plants::results() {
-  const size_t barrier = at("barrier.cta.sync", "multiply_role/finish");
+  const size_t barrier = at("barrier.cta.sync", "multiply_role/compute/finish");
   plant(70, "no barrier between the results of a warpgroup and the lanes that store them", barrier,
-        erased(places_.find("barrier.cta.sync", "multiply_role/finish")), {{kSums}});
+        erased(places_.find("barrier.cta.sync", "multiply_role/compute/finish")), {{kSums}});
 }
 
 void Sm90Plants::grids() {
