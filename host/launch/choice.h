@@ -19,8 +19,9 @@ Shape shape_of(const Problem& problem);
 dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device, size_t workspace,
                          IndexedInstance* choice);
 
-// Returns the bytes of workspace with which this instance, chosen with any number of them, is chosen again.
-// The choice takes an instance with stream-K only where there is room for all of its kind.
+// Returns the bytes of workspace with which this instance is chosen again, whatever workspace it was chosen
+// with. The choice takes an instance with stream-K only where the workspace is large enough for every
+// instance with stream-K of the same InstanceKind.
 size_t workspace_for(const Problem& problem, const Instance& instance);
 
 }  // namespace dualgemm

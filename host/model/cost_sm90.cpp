@@ -9,26 +9,30 @@
 namespace dualgemm {
 namespace {
 
-// A k-tile takes what is slowest of multiplying, DRAM and a round of the ring, but the three overlap the less
-// the closer they are: they are added up as powers of this degree, which is fit (kH100Costs says to what).
+// A k-tile takes about as long as the slowest of three: multiplying, DRAM, and the ring of operands. The
+// closer their times are to each other, the less they hide each other. So the time of a k-tile is the root of
+// this degree of the sum of their powers of this degree. The degree is fitted (kH100Costs says to what).
 constexpr double kDegree = 4;
 
-// Rows of A are the columns of a wgmma. With more of them than this it runs longer, and hides more of the
-// expansion of the next weights: so much that the part which is not hidden falls as they rise (fit). Tiles of
-// more rows have only two stages, so that less is done while warps prepare A: as they rise, putting an A of
-// 16 bits in order takes longer in proportion, and expanding one in proportion to their square root.
+// Rows of A are the columns of a wgmma. A wgmma of more columns than this runs longer and hides more of the
+// expansion of the next weights: the part that is not hidden is inversely proportional to the number of
+// columns (fit). Tiles of more rows than this have only two stages, so that less other work is done while
+// warps prepare A. So the time for each element of A rises with the number of rows: in proportion to it where
+// an A of 16 bits is put in order, and in proportion to its square root where an NVFP4 A is expanded.
 constexpr int32_t kFewColumns = 64;
 
 struct Sm90 : Work {
-  int32_t busy;        // CTAs of the SM that has most of them at once
-  bool several_tiles;  // for a CTA
+  int32_t busy;        // how many CTAs run at the same time on the SM that has the most of them
+  bool several_tiles;  // whether a CTA computes more than one tile
 
-  // Returns how many times kFewColumns a wgmma has that multiplies so many rows, or 1 where it has fewer.
+  // Returns the number of columns of a wgmma that multiplies so many rows of A, divided by kFewColumns, but
+  // at least 1.
   static double many_columns(int32_t rows) { return std::max(1.0, 1.0 * rows / kFewColumns); }
   // Returns the elements of B1, and of B2, in a k-tile.
   double weights() const { return 1.0 * p.mma.products * p.tile.n * p.tile.k; }
 
-  // Returns the time in which the warps of an SM expand the k-tiles of its CTAs, or put A in order.
+  // Returns the time in which the warps of an SM expand the weights of one k-tile of each of its CTAs. It
+  // includes the expansion of A, or putting A in order, if the kernel does that.
   double expand_us() const {
     const double activations = p.a16.warps > 0 ? static_cast<double>(p.tile.m) * p.tile.k : 0;
     const double weight = t.expand_weight * (p.a_type == CType::kBf16 ? t.expand_bf16 : 1);
@@ -37,12 +41,14 @@ struct Sm90 : Work {
         p.orders_a() ? t.order_activation * columns : t.expand_activation * std::sqrt(columns);
     return us(busy * (weights() * weight + activations * activation));
   }
-  // Returns the time in which its tensor cores multiply so many rows of them.
+  // Returns the time in which the tensor cores of an SM multiply one k-tile of each of its CTAs, with so many
+  // rows of A.
   double wgmma_us(int32_t rows) const {
     return us(busy * weights() * std::max<double>(rows, t.least_columns) / t.multiply_adds);
   }
-  // Returns the time of both, which overlap in part, or of a warpgroup that goes through its share of a
-  // k-tile step by step, waiting for each expansion and each wgmma.
+  // Returns the time of expanding and multiplying, which overlap in part. It is at least the time of a
+  // warpgroup that goes through its share of a k-tile step by step and waits for each expansion and each
+  // wgmma.
   double multiply_us(int32_t rows) const {
     const double expand = expand_us(), wgmma = wgmma_us(rows);
     const double beside = t.beside / many_columns(rows);
@@ -51,8 +57,9 @@ struct Sm90 : Work {
   }
 
   int32_t few_rows() const { return general ? p.tile.m : p.few_rows(); }
-  // Returns which part of the tiles of a CTA has no more rows than that, in the mean. If each CTA has one
-  // tile, the launch takes as long as one that is full, unless there is none.
+  // Returns the mean fraction of the tiles of a CTA that have at most few_rows() rows. If each CTA has only
+  // one tile, the launch takes as long as the CTAs whose tile has more rows: then the fraction counts as 0,
+  // unless it is 1.
   double part_with_few() const {
     const int32_t few = few_rows();
     if (few == p.tile.m) return 0;
@@ -74,17 +81,20 @@ struct Sm90 : Work {
     const double few = part_with_few();
     return (few < 1 ? (1 - few) * of_rows(p.tile.m) : 0) + (few > 0 ? few * of_rows(few_rows()) : 0);
   }
-  // Returns the time in which L2 sends a k-tile to each of the CTAs. Those of a cluster are neighbours, and
-  // with split-K at different places of K, so that what one of them reads of A is of no use to the next.
+  // Returns the time in which L2 sends a k-tile to each of the `active` CTAs with split-K, and 0 without.
+  // With split-K the CTAs of a cluster, which are neighbours, read different places of K, so that what one of
+  // them reads of A is of no use to the next.
   double apart_us(double active) const {
     return p.tile.split_k == 1 ? 0 : static_cast<double>(fill_bytes()) * active / t.fill_apart;
   }
-  // Returns the part of a tile's rows that exist. Of the tiles of groups only some are full.
+  // Returns the mean fraction of the rows of a tile that exist. It is below 1 for groups, because the last
+  // tile of a group is seldom full.
   double existing_rows() const {
     return shape.grouped ? shape.m / mean_m_tiles(shape, p.tile) / std::min(p.tile.m, shape.m) : 1;
   }
-  // Nothing is multiplied meanwhile, unless by another CTA of the SM. Absent rows are not stored, but go
-  // through shared memory as the others do, except those behind few_rows().
+  // Returns the time in which a tile is finished. Meanwhile the CTA multiplies nothing, though another CTA of
+  // the SM may. Rows that do not exist are not stored. They still go through shared memory as the others do,
+  // but of a tile with at most few_rows() rows only the first few_rows() do.
   double finish_us() const {
     const double rows = mean_of([](int32_t x) { return x; });
     const double staged = rows * p.tile.n / p.cluster_size();

@@ -10,7 +10,8 @@
 
 namespace dualgemm::work {
 
-// A general epilogue finishes this many columns of a row at a time.
+// A lane of a general epilogue finishes this many results at a time: neighbouring columns of a row of C, or
+// with swap A/B on 10.x neighbouring rows of a column.
 inline constexpr int32_t kGeneralChunk = 16;
 
 // The rate of special functions was measured in a plain SwiGLU, which executes 375 other instructions beside

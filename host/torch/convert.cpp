@@ -55,7 +55,7 @@ void put_x(Quantize& x) {
   args.global_scale_dev = static_cast<const float*>(x.global_scale_dev.data);
 }
 
-// Numbers of the computed scales: none, three of all, or one of each row.
+// Returns how many numbers the computed scales have: none, three for the whole tensor, or one for each row.
 int64_t scales_of(const Quantize& x) {
   if (x.args.scale_mode == DUALGEMM_SCALE_TENSOR) return 3;
   return x.args.scale_mode == DUALGEMM_SCALE_ROW ? x.x.problems() * x.rows() : 0;

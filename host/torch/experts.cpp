@@ -1,4 +1,5 @@
-// experts.cpp -- the operators around a layer of experts (convert.h).
+// experts.cpp -- the operators around the launches of a layer of experts: moe_permute, moe_gather and
+// moe_combine (convert.h).
 
 #include "host/torch/convert.h"
 #include "host/torch/twin.h"

@@ -11,7 +11,7 @@ namespace {
 struct Launch {
   int products = 2;
   Form form = Form::kFunctional;
-  bool plain = false;  // without the arguments that go by name alone, which keep the C interface's defaults
+  bool plain = false;  // without keyword-only arguments: the C interface's defaults hold for these
   Tensor a, b1, b2, sfa, sfb1, sfb2, out, sfc, d1, d2;
   Tensor alpha1_dev, alpha2_dev, a_row_scale, c_row_scale, bias1, bias2, c_global_scale_dev, c_add,
       group_rows;
@@ -151,7 +151,8 @@ void put_operands(Launch& x) {
 }
 
 int64_t problems(const Launch& x) { return x.b1.problems(); }
-// Matrices that have one for each problem, but with OFFSETS.
+// Returns how many matrices a tensor has whose rows are those of A or C: one for each problem, but with
+// OFFSETS a single one, which has the rows of all groups.
 int64_t problems_by_row(const Launch& x) { return x.offsets() ? 1 : problems(x); }
 int64_t row_blocks(const Launch& x) { return blocks_of(x.args.m, x.offsets() ? problems(x) : 0); }
 
@@ -203,7 +204,8 @@ Rows check_like_c(const Launch& x, const Tensor& tensor, std::initializer_list<i
   return rows;
 }
 
-// C and what lies as C does. A function makes its own.
+// Puts C, SFC, D1, D2 and c_add into the arguments. An operator that is not given its outputs makes C and SFC
+// here.
 void put_outputs(Call& call, Launch& x) {
   dualgemm_args_t& args = x.args;
   if (x.form != Form::kOut) {

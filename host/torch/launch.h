@@ -9,8 +9,8 @@ namespace dualgemm::torch_ops {
 
 enum class Form { kFunctional, kNvfp4, kOut };
 
-// A plain one has no arguments that go by name alone. PyTorch takes 0.1 us for each argument, even for one
-// that a call leaves out.
+// A plain operator has no keyword-only arguments. PyTorch takes 0.1 us for each argument, even for one that a
+// call leaves out.
 template <Form form, bool plain>
 void swiglu(Call& call);
 template <Form form, bool plain>

@@ -1,7 +1,9 @@
-// operators.cpp -- the operators of torch.ops.dualgemm: their schemas, and what computes them. The names of
-// arguments are those of dualgemm.h. Those of torch.ops.dualgemm_meta are the same for tensors without
-// memory: they check, make their results, and compute nothing. The fake kernels of the Python package call
-// them.
+// operators.cpp -- the operators of torch.ops.dualgemm: their schemas, and the functions that compute them.
+// Most arguments have the names of dualgemm.h. The `out` of a launch is `c` there, and with one product `b`,
+// `sfb`, `alpha`, `alpha_dev` and `bias` have a 1 there.
+//
+// torch.ops.dualgemm_meta has the same operators for tensors without memory. They check their arguments and
+// make their results, but compute nothing. The fake kernels of the Python package call them.
 
 #include "host/torch/operators.h"
 

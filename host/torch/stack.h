@@ -1,4 +1,5 @@
-// stack.h -- a call that PyTorch's dispatcher makes: arguments lie on a stack, and results take their place.
+// stack.h -- a call by PyTorch's dispatcher. It passes the arguments on a stack, and expects the results in
+// the place of the arguments.
 #pragma once
 
 #include <torch/csrc/stable/library.h>
@@ -23,7 +24,8 @@ class Stack final : public Call {
   Tensor result(const char* name, const Tensor& beside, int32_t type, int64_t dims, const int64_t* sizes,
                 const int64_t* strides) override;
 
-  // Hands the results over, once nothing can fail any more.
+  // Puts the results on the stack. From then on the dispatcher owns them, so this comes last, when nothing
+  // can fail any more.
   void give_results();
 
  private:
@@ -35,7 +37,7 @@ class Stack final : public Call {
   }
   template <typename T>
   T optional(T otherwise) {
-    // PyTorch allocates the place of a value that may be None, and whoever takes the value deletes it.
+    // PyTorch allocates memory for a value that may be None. Whoever takes the value deletes that memory.
     const std::unique_ptr<StableIValue> place(value<StableIValue*>());
     return place ? torch::stable::detail::to<T>(*place) : otherwise;
   }

@@ -34,7 +34,7 @@ std::string list(const int64_t* numbers, int64_t count) {
   return text + ")";
 }
 
-// Do elements lie without gaps, and in their order if that is asked for, too?
+// Returns whether the elements lie without gaps, and, if `ordered`, also in the order of their indices.
 bool gapless(const Tensor& tensor, bool ordered) {
   if (tensor.count() == 0) return true;
   int64_t expected = 1;
@@ -176,7 +176,7 @@ Rows check_matrix(const Tensor& tensor, std::initializer_list<int32_t> types, in
     refuse("%s: has %lld dimensions, and a matrix has 2, or 3 with one for problems", tensor.name,
            static_cast<long long>(tensor.dims));
   Rows rows = {tensor.problems(), tensor.size(-2), tensor.size(-1) * per};
-  if (tensor.count() == 0) return rows;  // then strides say nothing
+  if (tensor.count() == 0) return rows;  // the strides of an empty tensor mean nothing
   const int64_t columns = tensor.size(-1), step = tensor.stride(-1);
   const int64_t pitch = rows.rows == 1 ? columns : tensor.stride(-2);
   const int64_t stride = rows.problems == 1 ? 0 : tensor.stride(0);
@@ -223,7 +223,7 @@ int64_t check_factors(const Tensor& tensor, int64_t problems, int64_t blocks, in
     refuse("%s: has %lld bytes, and %lld are needed", tensor.name, static_cast<long long>(tensor.bytes()),
            static_cast<long long>(problems * needed));
   if (problems <= 1 || tensor.dims < 2 || tensor.size(0) != problems) return 0;
-  return tensor.bytes() / problems;  // what is more than needed belongs to each problem
+  return tensor.bytes() / problems;  // bytes beyond the needed ones are divided among the problems
 }
 
 int64_t blocks_of(int64_t rows, int64_t groups_of_offsets) {
@@ -235,7 +235,8 @@ int64_t factor_bytes(int64_t blocks, int64_t k) { return blocks * ((k + 63) / 64
 
 OnDevice::OnDevice(const Tensor& tensor) {
   if (!aoti_torch_get_current_cuda_stream) refuse("%s: this PyTorch has no CUDA", tensor.name);
-  int current = -1;  // whatever keeps CUDA from saying it, PyTorch's guard meets, too
+  int current = -1;
+  // If CUDA cannot say which device is current, PyTorch's guard fails for the same reason and reports it.
   if (cudaGetDevice(&current) != cudaSuccess || current != tensor.device_index)
     check_torch(aoti_torch_create_device_guard(tensor.device_index, &guard_), "create_device_guard");
   void* stream = nullptr;

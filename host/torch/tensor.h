@@ -45,7 +45,7 @@ struct Tensor {
   const char* name = "";
   bool given = false;
   int64_t dims = 0;
-  const int64_t* sizes = nullptr;  // the tensor's own
+  const int64_t* sizes = nullptr;  // both arrays belong to the tensor
   const int64_t* strides = nullptr;
   int32_t type = 0, device_type = 0, device_index = 0;
   void* data = nullptr;
@@ -59,7 +59,7 @@ struct Tensor {
   int64_t problems() const { return dims == 3 ? sizes[0] : 1; }
 };
 
-// Where a tensor lies; refuses other devices than CPU, CUDA and meta.
+// Returns where a tensor lies. Refuses other devices than CPU, CUDA and meta.
 Place place_of(const Tensor& tensor);
 
 int64_t element_bytes(int32_t type);
@@ -70,16 +70,16 @@ struct Deleter {
 };
 using Handle = std::unique_ptr<AtenTensorOpaque, Deleter>;
 
-// No handle is no tensor.
+// Reads what a tensor says of itself. Without a handle the result is a tensor that is not given.
 Tensor describe(const char* name, const Handle& handle);
 
-// Takes memory from PyTorch's allocator, on the device of another tensor.
+// Makes a tensor on the device of `beside`, in memory of PyTorch's allocator.
 Handle allocate(const Tensor& beside, int32_t type, int64_t dims, const int64_t* sizes,
                 const int64_t* strides);
 
 // ---- rules ----
 
-// The value, if 32 bits hold it.
+// Returns the value. Refuses a negative one, and one that an int32_t does not hold.
 int32_t extent(const char* name, int64_t value);
 
 // Refuses a tensor that lies on another device than the first argument.
@@ -87,35 +87,40 @@ void check_beside(const Tensor& tensor, const Tensor& first);
 
 void check_type(const Tensor& tensor, std::initializer_list<int32_t> types);
 
-// A matrix, and its distances in the library's elements; distances are 0 where nothing has them.
+// The extents of a matrix, or of one matrix for each problem; and the distances from row to row (pitch) and
+// from problem to problem (stride), in the library's elements. A distance is 0 where there is only one row,
+// or one problem.
 struct Rows {
   int64_t problems = 1, rows = 0, columns = 0, pitch = 0, stride = 0;
 };
-// Checks that rows lie one behind the other, at multiples of `multiple` bytes. `per` elements are in one of
-// the tensor's.
+// Checks that rows lie one behind the other, and that rows and problems are multiples of `multiple` bytes
+// apart. Each element of the tensor holds `per` of the library's elements.
 Rows check_matrix(const Tensor& tensor, std::initializer_list<int32_t> types, int64_t per = 1,
                   int64_t multiple = 16);
 
-// Checks a tensor of `count` elements without gaps, in their order.
+// Checks that a tensor holds `count` elements of a type, as such or as bytes, without gaps and in the order
+// of their indices.
 void check_array(const Tensor& tensor, int32_t type, int64_t count);
 
-// Checks an optional vector of fp32 with one number for all problems, or one for each. Returns the distance
-// of these: 0 or 1.
+// Checks an optional vector of fp32 with one number for all problems, or one for each problem. Returns the
+// distance from the number of one problem to that of the next: 0 or 1.
 int64_t check_numbers(const Tensor& tensor, int64_t problems);
 
-// Checks factors of `blocks` blocks of 128 rows of each problem. Returns the bytes from one problem's to the
-// next's, 0 where nothing has them.
+// Checks that a tensor has room for the factors of each problem, `blocks` blocks of 128 rows. Returns the
+// bytes from the factors of one problem to those of the next. 0 stands for the library's default, without
+// gaps.
 int64_t check_factors(const Tensor& tensor, int64_t problems, int64_t blocks, int64_t k);
 
-// Returns how many blocks of 128 rows so many rows may take. With OFFSETS each group begins a block of its
-// own.
+// Returns how many blocks of 128 rows so many rows take at most. With OFFSETS each group begins a new block;
+// else `groups_of_offsets` is 0.
 int64_t blocks_of(int64_t rows, int64_t groups_of_offsets);
-// Bytes of factors in so many blocks.
+// Returns the bytes of the factors of so many blocks with `k` elements in a row.
 int64_t factor_bytes(int64_t blocks, int64_t k);
 
 // ---- where it runs ----
 
-// Sets the current device to that of a tensor on a GPU for as long as it lives, and knows its current stream.
+// While an object of this class lives, the device of a tensor on a GPU is the current one. stream() is the
+// current stream of that device.
 class OnDevice {
  public:
   explicit OnDevice(const Tensor& tensor);

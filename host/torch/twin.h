@@ -5,7 +5,7 @@
 
 namespace dualgemm::torch_ops {
 
-// Calls the one that a tensor's place asks for; of tensors without memory neither.
+// Calls the function for the place where a tensor lies. For a tensor without memory (meta) it calls neither.
 template <typename Args>
 void run_twin(const Tensor& tensor, const Args& args,
               dualgemm_status_t on_device(const Args*, dualgemm_stream_t),

@@ -30,9 +30,9 @@ struct Tile {
   int32_t problem;    // whose weights, scale factors and alphas it needs
   int32_t a_problem;  // outermost coordinate in A, SFA and C
   int32_t row;        // its first row, in A and C
-  int32_t rows;       // of the problem from there on: at least 1, and not clipped to those of a tile
+  int32_t rows;       // rows of the problem from `row` to its end: at least 1, may be more than a tile has
   int32_t sfa_block;  // block of 128 rows of SFA where those rows begin
-  TilePart part;      // with stream-K alone
+  TilePart part;      // only with stream-K
 };
 
 // Tiles are numbered down M first: the CTAs that read the same rows of B1 and B2 have neighbouring numbers,
@@ -99,9 +99,9 @@ class DenseScheduler {
   Turns<Traits> turns_;
 };
 
-// The table has the groups that have rows, in order, and one more entry after the last, which tells where
-// that one ends. It is written once per CTA (groups.cuh). It takes 10,256 bytes of shared memory, and 14,352
-// for tiles of other than 128 rows.
+// The table has an entry for each group that has rows, in the order of the groups, and behind them one more
+// entry, which tells where the last of these groups ends. It is written once per CTA (groups.cuh). It takes
+// 10,256 bytes of shared memory, and 14,352 for tiles of other than 128 rows.
 template <int kTileRows>
 struct GroupTable {
   static constexpr int32_t kEntries = kMaxGroups + 1;
@@ -157,8 +157,8 @@ class GroupedScheduler {
     turns_.advance();
     return true;
   }
-  // Moves on to the group of the next tile, or behind the last one, by halving `groups` entries: for CTAs
-  // whose tiles lie many groups apart.
+  // Moves on to the group of the next tile, or behind the last group, by a binary search from the present
+  // entry on. `groups` says how many entries have rows. It is for CTAs whose tiles lie many groups apart.
   DUALGEMM_HOST_DEVICE constexpr void seek(int32_t groups) {
     const Table& t = *table_;
     while (i_ < groups) {

@@ -1,7 +1,7 @@
-// stream_k.cuh -- stream-K: which k-tiles of which tiles a CTA computes where CTAs share tiles along K. Every
-// CTA takes whole tiles first, as many as all have alike. The tiles that are left are fewer than CTAs, and
-// teams of CTAs share them: the k-tiles of a team, one tile after another, are cut into spans of equal
-// length, one for each member. Three members share two tiles so:
+// stream_k.cuh -- stream-K: which k-tiles of which tiles a CTA computes where CTAs share tiles along K. First
+// every CTA takes the same number of whole tiles. The tiles that are left are fewer than the CTAs, and teams
+// of CTAs share them: the k-tiles of a team, one tile after another, are cut into spans of equal length, one
+// for each member. Three members share two tiles so:
 //
 //   tiles     |         0         |         1         |
 //   k-tiles    0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9
@@ -42,8 +42,8 @@ class StreamScheduler {
     turns_ += tile_of(begin(member_ + 1) - 1) - first_ + 1;
   }
 
-  // Stores the next tile and this CTA's part of it, or returns false after the last. A loop over tiles ends
-  // after a number of turns that is known before it: then ptxas sees that a warp stays together.
+  // Stores the next tile and this CTA's part of it, or returns false after the last. The number of turns of a
+  // loop over tiles is known before the loop. From that ptxas knows that the lanes of a warp do not diverge.
   DUALGEMM_HOST_DEVICE constexpr bool next(Tile& tile) {
     if (turn_ >= turns_) return false;
     const uint32_t turn = turn_++;

@@ -1,5 +1,5 @@
-// elements.cuh -- how elements of bf16, fp16 and fp32 lie in 32-bit words. The elements are those of x, those
-// of C where a token's rows are summed, or those of that sum.
+// elements.cuh -- how elements of bf16, fp16 and fp32 lie in 32-bit words. Where x is quantised they are the
+// elements of x. Where the rows of a token are summed they are those of C, of `add` and of the sum.
 #pragma once
 
 #include "ptx/math.cuh"

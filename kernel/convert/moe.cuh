@@ -39,7 +39,7 @@ DUALGEMM_DEVICE void write_rows(const PermuteParams& p, const WarpChoices& choic
       p.row_token[at] = i / p.top_k;
       if (p.row_weight) p.row_weight[at] = p.weights[i];
     }
-    // The first CTA marks the choices that belong to no expert.
+    // The CTA of expert 0 gives row -1 to the choices that belong to no expert.
     if (expert == 0 && exists && (id < 0 || id >= p.experts)) p.token_row[i] = -1;
     row += __popc(owners);
   }

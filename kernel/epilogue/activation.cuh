@@ -20,8 +20,9 @@ inline constexpr float kLog2E = 1.44269504f;
 
 // Returns x * sigmoid(z) for exponent = -z log2 e.
 //   z -> +inf: 2^-inf = 0, the reciprocal of 1 is 1, and the result is x.
-//   z -> -inf: the power overflows to +inf and its reciprocal is 0. For z below about -87 the result is
-//   therefore 0, which is within |x| 2^-126 of the true value; the select keeps 0 * -inf from becoming NaN.
+//   z -> -inf: below about z = -87.34 the sigmoid is below 2^-126, and rcp.approx.ftz flushes it to 0; below
+//   about -88.72 the power overflows to +inf, whose reciprocal is 0. So the result is 0, which is within
+//   |x| 2^-126 of the true value. The select keeps 0 * -inf from becoming NaN.
 //   NaN passes through: it compares unequal to 0.
 template <class Math>
 DUALGEMM_HOST_DEVICE float times_sigmoid(float x, float exponent) {

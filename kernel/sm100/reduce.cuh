@@ -51,10 +51,14 @@ struct Reduction {
   }
 };
 
-// Every thread of the cluster arrives here when it knows that the rings of its CTA are no longer used. TMA
-// wrote them and the tensor core read them, both through the async proxy. After the cluster barrier other
-// CTAs write the same bytes through the generic proxy, with st.async, so a proxy fence comes before the
-// arrival. A CTA that has arrived has also initialised its mbarriers.
+// Returns when no ring of the cluster is in use any more. Every thread of the cluster calls this. The load
+// roles call it after they have waited for every stage that they filled to be empty again, and the epilogue
+// after the accumulators are final: each of them then knows that the rings of its CTA are no longer used. The
+// other warps know nothing of that and may arrive at any time; the barrier waits for all threads.
+//
+// TMA wrote the rings and the tensor core read them, both through the async proxy. After the cluster barrier
+// other CTAs write the same bytes through the generic proxy, with st.async, so a proxy fence comes before the
+// arrival. A CTA whose threads have arrived has also initialised its mbarriers.
 DUALGEMM_DEVICE void leave_rings() {
   ptx::fence_proxy_async();
   ptx::cluster_arrive_release();

@@ -7,8 +7,9 @@
 // So a lane has gate and up of the same elements of C, and one wgmma computes both products. Its operand B1,
 // B2 comes from registers: a lane loads 16 bytes of a row of each, 32 elements of K, and expands them
 // (expand.cuh). While one group of four wgmma is under way, the fragments of the next are expanded in other
-// registers. Where a k-tile has one of B1 and B2 (bench/ablation), rows 8-15 are the next eight of it: a lane
-// has two columns of one product, and a tile that needs both runs through K twice.
+// registers. Where a k-tile has only one of B1 and B2 (with one product, and in bench/ablation), rows 8-15
+// are the next eight rows of the same matrix. Then a lane has two columns of one product, and a tile that
+// needs both products runs through K twice.
 //
 //   load words and factors   expand panel 0   wgmma x 4 ---------------.
 //                                             expand panel 1           '-- done   wgmma x 4 ---- ...
@@ -56,8 +57,8 @@ struct Sums {
   static constexpr int kColumns = 2 / kPlan.products;  // of a lane, eight apart
   Accumulators<Traits, kRows> of_loop[kPlan.main_loops()];
 
-  // Returns gate and up of a row pair's element, d[4 i + j] above for j = 0, 1, in a column of the lane. Of
-  // one product there is no up.
+  // Return gate and up of the same element of C. `element` is 4 i + j of the accumulators above, with j = 0
+  // or 1, and `column` says which of the columns of the lane. With one product there is no up.
   DUALGEMM_DEVICE float gate(int element, int column) const { return of_loop[0].d[element + 2 * column]; }
   DUALGEMM_DEVICE float up(int element, int column) const {
     static_assert(kPlan.accumulators == 2);
@@ -83,7 +84,9 @@ class Multiplier {
   static constexpr int kLoops = kPlan.mma.main_loops();            // that `loop` below goes through
   static constexpr int kOwnHalves = 2 / kPlan.consumers.k_groups;  // of each k-tile
   using A = std::conditional_t<(kPlan.a16.stages > 0), AInPanels<Traits>, AInStages<Traits>>;
-  // Rows 8-15 of the warp's fragment: of the other product, or this many rows further.
+  // Rows 8-15 of the warp's fragment: the rows of B2 with the numbers that rows 0-7 have in B1
+  // (kSecondProduct is 1, kFurther 0); or, where the k-tile has only one of B1 and B2, the next eight rows of
+  // that one (0 and 8).
   static constexpr int kSecondProduct = kPlan.mma.products - 1, kFurther = kSecondProduct == 1 ? 0 : 8;
 
  public:
@@ -118,8 +121,8 @@ class Multiplier {
                                .last = own == kOwnHalves - 1 && panel == kPanels - 1,
                                .stage_before = i > 0};
           multiply_panel(sums, fragments, a_.descriptor(s_, half * kPanels + panel, at));
-          // The group of wgmma before this one is done: its registers may be written again, and what it read
-          // as well.
+          // Now the group of wgmma before this one has completed. The registers of its fragments may be
+          // written again, and what it was the last to read in shared memory may be freed.
           ptx::wgmma_wait_group<1>();
           a_.release_before(s_, at);
         }

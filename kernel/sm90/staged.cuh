@@ -3,11 +3,13 @@
 //
 //   lane: gate and up of two rows, one column  -->  two results  --stmatrix-->  [row][32 columns]  -->  C
 //
-// Where a warpgroup has 64 columns, a lane has two, and a row 64.
+// The picture is that of a warpgroup with 32 columns. If a warpgroup has 64 columns, a lane has two columns,
+// and a row in shared memory has 64.
 //
-// Every 32 rows, or the rows of a share if they are fewer (reduce.cuh), lie in one of two places in turn,
-// with one barrier of the warpgroup between writing and reading. A warp that writes a place again has passed
-// the barrier of the other place, before which all had read this one.
+// A warpgroup stages 32 rows at a time, or the rows of a share if these are fewer (reduce.cuh). It has two
+// staging buffers, which it uses in alternation. One barrier of the warpgroup lies between writing a buffer
+// and reading it. No other barrier is needed before a buffer is written again: a warp that writes it has
+// passed the barrier of the other buffer, at which every warp arrived only after it had read this one.
 #pragma once
 
 #include "kernel/epilogue/epilogue.cuh"
@@ -18,7 +20,8 @@
 
 namespace dualgemm::sm90 {
 
-// What a lane has of the fragment, as the arithmetic of a plain instance sees it: it does not ask where.
+// The layout that the arithmetic of a plain instance gets. It is empty, because that arithmetic does not
+// depend on where in C the elements of a lane lie.
 struct FragmentLayout {};
 
 template <class Traits>
@@ -60,7 +63,8 @@ class FinishStaged {
         uint32_t matrices[kMatrices];
         arithmetic.finish(fragment, 0, Packed{output}, matrices);
         auto& place = results_.bytes[consumer_.column_group()][place_];
-        // Lane i names row i; of x1 and x2 the other lanes' addresses are not used.
+        // Lane i gives the address of row i. An stmatrix of one matrix uses only the addresses of lanes 0-7,
+        // one of two matrices only those of lanes 0-15.
         uint8_t* const row = place[consumer_.lane % Results::kRows] +
                              (consumer_.warp % kWarpgroupWarps * kLaneColumns + column) * kPieceBytes;
         ptx::stmatrix_m8n8_trans(ptx::smem_u32(row), matrices);

@@ -5,9 +5,9 @@
 //   all but the last:   sums  -->  part_sums[slot][i / 4][thread][i % 4]    parts_there[tile] + 1
 //   the last:           part 0 + part 1 + ...  --> finish                   i: of a thread's sums
 //
-// Parts are added in the order of K, its own where it stands in that order, so that the result does not
-// depend on who was last. A CTA that finds all others there before it writes anything is the last, and
-// leaves nothing.
+// Parts are added in the order of K, also the part of the CTA that adds them, so that the result does not
+// depend on which CTA was last. If a CTA finds that all others have been counted before it has written
+// anything, it is the last and does not write its sums.
 //
 // CTA c has two slots: 2 c for a part of a tile that the team's member before it has begun, 2 c + 1 for the
 // first part of a tile.
@@ -25,8 +25,8 @@ class StreamParts {
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr int kThreads = Consumer<Traits>::kThreads;
   static constexpr int kCount = Accumulators<Traits>::kCount;
-  // A lane adds up so many of its sums at a time. Beside those of up to 128 rows it has registers for as many
-  // more, and beside those of 192 or 256 rows for these.
+  // A lane adds up this many of its sums at a time. In tiles of up to 128 rows it has registers for the
+  // totals of all its sums at once, in tiles of 192 or 256 rows only for 32 totals.
   static constexpr int kAtOnce = kCount <= 64 ? kCount : 32;
   static_assert(kCount % kAtOnce == 0 && kAtOnce % 4 == 0);
   static_assert(kPlan.mma.main_loops() == 1 && kPlan.consumers.k_groups == 1 &&
@@ -38,7 +38,7 @@ class StreamParts {
 
   // Returns whether this CTA finishes the tile. Then `sums` are those of all its parts.
   DUALGEMM_DEVICE bool gather(Sums<Traits>& sums, TilePart part) const {
-    // One value per warp, as the compiler sees it, too.
+    // The broadcast from lane 0 tells the compiler that these values are the same in all lanes of a warp.
     part.count = __shfl_sync(0xffffffff, part.count, 0);
     part.index = __shfl_sync(0xffffffff, part.index, 0);
     if (part.count == 1) return true;
@@ -46,11 +46,11 @@ class StreamParts {
     const auto others = static_cast<uint32_t>(part.count - 1);
     const bool first = thread_ == 0;
     float(&d)[kCount] = sums.of_loop[0].d;
-    // That thread's acquire comes before what all threads read below, by the barrier.
+    // The first thread acquires. The barrier in meet() orders that before what all threads read below.
     bool last = meet(ptx::ld_acquire_gpu_global_u32_if(there, first) == others);
     if (!last) {
       leave(d, part);
-      // The writes of all threads come before that thread's release.
+      // This barrier orders the writes of all threads before the release of the first thread.
       ptx::barrier_sync(kMultiplyBarrier, kThreads);
       last = meet(ptx::atom_acq_rel_gpu_global_add_u32_if(there, 1, first) == others);
     }
@@ -59,8 +59,8 @@ class StreamParts {
   }
 
  private:
-  // The answer is broadcast from lane 0, so that the compiler sees one value per warp, and keeps the state
-  // of the rings in uniform registers.
+  // Returns whether `value` is true in any thread. The broadcast from lane 0 tells the compiler that the
+  // answer is the same in all lanes of a warp. So it keeps the state of the rings in uniform registers.
   DUALGEMM_DEVICE static bool meet(bool value) {
     const bool any = ptx::barrier_red_or(kMultiplyBarrier, kThreads, value);
     return __shfl_sync(0xffffffff, static_cast<int>(any), 0) != 0;
