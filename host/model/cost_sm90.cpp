@@ -58,13 +58,11 @@ struct Sm90 : Work {
 
   int32_t few_rows() const { return general ? p.tile.m : p.few_rows(); }
   // Returns the mean fraction of the tiles of a CTA that have at most few_rows() rows. If each CTA has only
-  // one tile, the launch takes as long as the CTAs whose tile has more rows: then the fraction counts as 0,
-  // unless it is 1.
+  // one tile, it is none: the launch then takes as long as a full tile.
   double part_with_few() const {
     const int32_t few = few_rows();
-    if (few == p.tile.m) return 0;
-    const double part = shape.grouped ? part_with_few_in_groups(few) : part_with_few_in_matrix(few);
-    return part == 1 || several_tiles ? part : 0;
+    if (few == p.tile.m || !several_tiles) return 0;
+    return shape.grouped ? part_with_few_in_groups(few) : part_with_few_in_matrix(few);
   }
   // The rows of a group are taken as spread evenly over 1 .. 2 m - 1.
   double part_with_few_in_groups(int32_t few) const {

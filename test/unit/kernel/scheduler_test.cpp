@@ -23,6 +23,7 @@ struct TilesOf {
   static constexpr dualgemm::Plan kPlan = [] {
     dualgemm::Plan plan{};
     plan.tile.m = kRows;
+    plan.tile.split_k = 1;
     plan.a16.from_pass = kPreparedA;
     return plan;
   }();
@@ -30,8 +31,8 @@ struct TilesOf {
 using Rows64 = TilesOf<64>;
 using Rows128 = TilesOf<128>;
 using Rows256 = TilesOf<256>;
-using FewRows = TilesOf<128, true>;  // tiles with few rows take less time
-static_assert(FewRows::kPlan.few_rows() < 128 && Rows256::kPlan.few_rows() == 256);
+using FewRows = TilesOf<256, true>;  // tiles with few rows take less time
+static_assert(FewRows::kPlan.few_rows() < 256 && Rows256::kPlan.few_rows() == 256);
 
 static int32_t ceil_div(int32_t value, int32_t divisor) { return (value + divisor - 1) / divisor; }
 
