@@ -27,7 +27,8 @@ bool windows_meet(const Region& x, const Region& y, int64_t pitch, int64_t dista
   return r < x.row_bytes || r + y.row_bytes > pitch;
 }
 
-// Returns whether one problem of x and one of y overlap, if that of y lies `distance` bytes behind that of x.
+// Of one problem of x, and one of y that lies `distance` bytes behind it: returns false only if they share no
+// byte. That is exact where pitches are equal; where they differ it may be true although no byte is shared.
 bool problems_overlap(const Region& x, const Region& y, int64_t distance) {
   if (!ranges_meet(span_of_problem(x), span_of_problem(y), distance)) return false;
   const int64_t pitch = std::gcd(x.rows > 1 ? x.pitch : 0, y.rows > 1 ? y.pitch : 0);

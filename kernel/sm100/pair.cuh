@@ -26,8 +26,8 @@ DUALGEMM_DEVICE void arrive_at_leader(Cta<Traits>, uint64_t& mbar) {
   else ptx::mbarrier_arrive(&mbar);
 }
 
-// Waits for the arrivals above, which may come from the other CTA. It orders no memory accesses; the tcgen05
-// fences around it do.
+// Waits for the arrivals of arrive_at_leader, which may come from the other CTA. It orders no memory
+// accesses; the tcgen05 fences around it do.
 DUALGEMM_DEVICE void wait_for_cluster(uint64_t& mbar, uint32_t phase) {
   while (!ptx::mbarrier_try_wait_parity_relaxed_cluster(&mbar, phase)) {
   }

@@ -5,6 +5,8 @@
 //   all but the last:   sums  -->  part_sums[slot][i / 4][thread][i % 4]    parts_there[tile] + 1
 //   the last:           part 0 + part 1 + ...  --> finish                   i: of a thread's sums
 //
+// The pass over A, which precedes each launch with stream-K, has set parts_there to 0.
+//
 // Parts are added in the order of K, also the part of the CTA that adds them, so that the result does not
 // depend on which CTA was last. If a CTA finds that all others have been counted before it has written
 // anything, it is the last and does not write its sums.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """debugging.py BUILD -- the mistakes that host/DEBUGGING.md names, made by mistakes.c in the simulator: are they found
-with the words of the page, and is nothing found without the mistake? Each row of the page's table has a case here."""
+with the words of the page, and is nothing found without the mistake? Each row of the page's table has a case here. And
+does dualgemm-report print the GPU and the launches of the page's example?"""
 import os
 import pathlib
 import re
@@ -32,6 +33,16 @@ TEXTS = {
 
 def without_numbers(text):
     return re.sub(r"(?<!\w)(?:0x[0-9a-f]+|\d{2,}) ?", "", text)
+
+
+def printed_by_report(build, page):
+    """Lines of the page's example that dualgemm-report does not print, and those that it prints besides."""
+    size, example = re.search(r"/bin/dualgemm-report (\S+)\n.*?\n(    runtime .*?)\n\n", page, re.S).groups()
+    done = subprocess.run([build / "dualgemm-report", size], text=True, stdout=subprocess.PIPE, check=True,
+                          env={**os.environ, "SIM_MACHINE": "h100", "LD_LIBRARY_PATH": f"{build}/sim"})
+    lines = [{line.strip() for line in text.splitlines() if re.match(r" *(GPU|launch) ", line)}
+             for text in (example, done.stdout)]
+    return lines[0] ^ lines[1]
 
 
 def main():
@@ -68,6 +79,7 @@ def main():
         for name, text in TEXTS.items():
             if text not in without_numbers(page): failed.append(f"the page does not quote: {text}")
             case(name, "b200", [text])
+    failed += [f"of the page or of dualgemm-report alone: {line}" for line in sorted(printed_by_report(build, page))]
     if failed: sys.exit("debugging.py: " + "\ndebugging.py: ".join(failed))
 
 
