@@ -286,23 +286,6 @@ TEST_CASE("results over a ring that is read are seen in a kernel of one product"
   CHECK(seen == 1);
 }
 
-// Some need a schedule in which a certain member comes last.
-TEST_CASE("bugs of the exchange of stream-K are caught, an order of additions by arrival among them",
-          "[.][on_h100]") {
-  Bench bench("sm90m128n128k256skx_one_general_fp32");
-  size_t seen = 0;
-  for (const Planted& p : planted_bugs(bench)) {
-    if (p.mutant.path.find("gather") == std::string::npos) continue;
-    const Verdict verdict = try_out(bench, p.mutant, p.expected, escalation().size());
-    INFO(p.mutant.id << ": " << verdict.report);
-    CHECK(verdict.diagnosed);
-    ++seen;
-  }
-  CHECK(seen == 11);
-  bench.use(nullptr);
-  for (const size_t i : {0, 2, 8}) CHECK(bench.run(escalation()[i]).outcome == Outcome::kClean);
-}
-
 // The campaign has all schedules for each.
 TEST_CASE("a control is clean under the first schedules of the campaign", "[mutation]") {
   Bench bench("m128n64k256_fp16");
