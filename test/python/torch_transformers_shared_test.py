@@ -21,7 +21,7 @@ try:
     from safetensors.torch import load_file, save_file
     from transformers import AutoModelForCausalLM
     import dualgemm.transformers as ours
-    from dualgemm import nn
+    from dualgemm import nn, torch_op
     from nvfp4_checkpoints import MISSING
     from transformers_models import (BF16, DEVICES, FOLDER, VOCABULARY, Case, checkpoint, copied, loaded, logits, off,
                                      tokens)
@@ -76,9 +76,10 @@ def apart(model):
 def run(function):
     """What it returns, and its launches. They are not counted by a TorchDispatchMode: flex_attention compiles itself,
     and torch.compile of PyTorch 2.15 runs under no such mode."""
-    ops = torch.ops.dualgemm
-    with mock.patch.object(ops, "linear", wraps=ops.linear) as linear: y = function()
-    return y, linear.call_count
+    ops, direct = torch.ops.dualgemm, torch_op.direct
+    with mock.patch.object(ops, "linear", wraps=ops.linear) as traced, \
+         mock.patch.object(direct, "linear", wraps=direct.linear) as linear: y = function()
+    return y, traced.call_count + linear.call_count
 
 
 class Models(Case):
