@@ -66,18 +66,19 @@ struct Sm90 : Work {
   }
   // The rows of a group are taken as spread evenly over 1 .. 2 m - 1.
   double part_with_few_in_groups(int32_t few) const {
-    const int32_t rows = 2 * shape.m - 1, full = rows / p.tile.m, rest = rows % p.tile.m;
-    return (full * few + std::min(rest, few)) / (rows * mean_m_tiles(shape, p.tile));
+    const int64_t rows = 2 * int64_t{shape.m} - 1, full = rows / p.tile.m, rest = rows % p.tile.m;
+    const int64_t with_few = full * few + std::min<int64_t>(rest, few);
+    return static_cast<double>(with_few) / (static_cast<double>(rows) * mean_m_tiles(shape, p.tile));
   }
   double part_with_few_in_matrix(int32_t few) const {
-    const auto tiles = static_cast<int32_t>(m_tiles(p.tile, shape.m));
-    return shape.m - (tiles - 1) * p.tile.m <= few ? 1.0 / tiles : 0;
+    const int64_t tiles = m_tiles(p.tile, shape.m);
+    return shape.m - (tiles - 1) * p.tile.m <= few ? 1.0 / static_cast<double>(tiles) : 0;
   }
   // Returns the mean of what a tile with all rows, and one with few, take.
   template <class OfRows>
   double mean_of(const OfRows& of_rows) const {
     const double few = part_with_few();
-    return (few < 1 ? (1 - few) * of_rows(p.tile.m) : 0) + (few > 0 ? few * of_rows(few_rows()) : 0);
+    return (1 - few) * of_rows(p.tile.m) + few * of_rows(few_rows());
   }
   // Returns the time in which L2 sends a k-tile to each of the `active` CTAs with split-K, and 0 without.
   // With split-K the CTAs of a cluster, which are neighbours, read different places of K, so that what one of

@@ -106,6 +106,8 @@ PyObject* start(PyObject*, PyObject* arguments) {
       all->watchers.emplace_back(item(watchers, i));
     all->profiler = held(item(arguments, 2));
     all->profiling = held(item(arguments, 3));
+    // A PyTorch without the flag is refused here, and not by each call.
+    made(PyObject_GetAttr(all->profiler.get(), all->profiling.get()));
     for (NamedType& each : all->types)
       each.object = attribute(torch, type_name(each.type).substr(std::string_view("torch.").size()).c_str());
     known = all.release();

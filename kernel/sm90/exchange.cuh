@@ -37,10 +37,9 @@ class FinishExchanged {
         slice_(static_cast<int>(cta.slice)),
         consumer_(consumer) {}
 
-  template <int kSumRows>
-  DUALGEMM_DEVICE void finish(const Sums<Traits, kSumRows>& sums, const Tile& tile) {
+  DUALGEMM_DEVICE void finish(const Sums<Traits>& sums, const Tile& tile) {
 #pragma unroll 1  // what finishes them is long
-    for (int first = 0; first < kSumRows; first += kRows) {
+    for (int first = 0; first < kPlan.tile.m; first += kRows) {
       if (!Reduction<Traits>::finishes(slice_, first)) continue;
       keep(sums, first);
       meet_column_group();  // the sums are written before they are read
@@ -48,7 +47,7 @@ class FinishExchanged {
       meet_column_group();  // and read before they are written again
     }
     if (slice_ == 0)
-      for (int row = 0; row < kSumRows; row += kSfAtomRows) {
+      for (int row = 0; row < kPlan.tile.m; row += kSfAtomRows) {
         const Epilogue<Traits, AlongRow> epilogue(p_, tile, {row, tile.n * kPlan.tile.n}, smem_.output);
         epilogue.output.complete_tile(consumer_.thread());
       }
@@ -60,11 +59,10 @@ class FinishExchanged {
   }
 
   // Writes the sums of the rows first .. first + kRows - 1.
-  template <int kSumRows>
-  DUALGEMM_DEVICE void keep(const Sums<Traits, kSumRows>& sums, int first) {
+  DUALGEMM_DEVICE void keep(const Sums<Traits>& sums, int first) {
     constexpr bool kBoth = kPlan.mma.products == 2;
 #pragma unroll
-    for (int i = 0; i < Accumulators<Traits, kSumRows>::kCount; ++i) {
+    for (int i = 0; i < Accumulators<Traits>::kCount; ++i) {
       const int row = 8 * (i / 4) + i % 2, second = i / 2 % 2;  // for a lane whose first row is 0
       if (row / kRows * kRows != first) continue;
 #pragma unroll

@@ -76,8 +76,9 @@ TEST_CASE("the general epilogue with its defaults gives the bits of the plain on
   for (const bool grouped : {false, true})
     for (const NamedInstance& plain : all_or_in_turn(grouped ? grouped_instances() : dense_instances())) {
       INFO(plain.name);
-      if (plain.info.tile_m == 192) continue;  // it has no general instance (output_nvfp4.cuh)
-      const NamedInstance general = general_instance(general_tile(tile_of(plain)), plain.dtype);
+      const auto tile = general_tile(tile_of(plain));
+      if (!tile) continue;
+      const NamedInstance general = general_instance(*tile, plain.dtype);
       const int32_t m = plain.info.tile_m + 1, n = plain.info.tile_n + 8, k = 2 * plain.info.tile_k;
       const ProblemSet set = grouped ? make_masked(Data::kFullRange, {m, 0, 7}, n, k, 3)
                                      : make_batch(Data::kFullRange, 2, m, n, k, 3, Alphas::kOwn);

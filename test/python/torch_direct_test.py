@@ -365,6 +365,10 @@ class ByDLPack(Case):
         return spied(*(Elsewhere(*place, *shape) for place, shape in
                        zip(where, ((M, K // 2), (N, K // 2), (d.sf_size(M, K),), (d.sf_size(N, K),)))))
 
+    def test_unknown_flag(self):
+        """A PyTorch whose profiler has no such flag is refused before any call, so that the operators stand in."""
+        with self.assertRaises(AttributeError): direct._start(torch, (), torch.autograd.profiler, "_no_such_flag")
+
     def test_places(self):
         """What lies on several GPUs is refused before anybody asks CUDA."""
         self.start(Exchange(1, 3, None, (ctypes.c_void_p * 3)(), describe, None))

@@ -93,7 +93,9 @@ std::string tile_of(const NamedInstance& instance) {
   return name.substr(0, name.find('_', type == std::string::npos ? 0 : type + 1));
 }
 
-std::string general_tile(const std::string& tile) {
+std::optional<std::string> general_tile(const std::string& tile) {
+  const int rows = std::stoi(tile.substr(tile.find('m', tile.starts_with("sm90") ? 4 : 0) + 1));
+  if (128 % rows != 0 && rows % 128 != 0) return std::nullopt;
   const size_t columns = tile.find("n128");
   if (!tile.starts_with("sm90") || columns == std::string::npos) return tile;
   return std::string(tile).replace(columns, 4, "n64");
