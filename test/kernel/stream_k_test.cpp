@@ -51,7 +51,7 @@ static_assert(std::all_of(std::begin(kCases), std::end(kCases), [](const Case& x
 }));
 
 // Some make any member the last to come.
-constexpr std::pair<const char*, uint64_t> kModes[] = {
+const std::vector<std::pair<const char*, uint64_t>> kModes = {
     {"default", 0}, {"random", 1}, {"starve-cta", 1}, {"starve-cta", 2}, {"starve-cta", 3}, {"reverse", 1}};
 
 ProblemSet problems_of(const NamedInstance& instance, const Case& x, uint64_t seed) {
@@ -64,8 +64,9 @@ ProblemSet problems_of(const NamedInstance& instance, const Case& x, uint64_t se
 }  // namespace
 
 TEST_CASE("stream-K: nothing is found on any number of CTAs", "[.h100][stream_k]") {
-  const std::vector<NamedInstance> all = thorough() ? stream_instances() : in_turn(stream_instances());
+  const std::vector<NamedInstance> all = all_or_in_turn(stream_instances());
   REQUIRE_FALSE(all.empty());
+  size_t turn = 0;  // each case meets each mode in some instance
   for (const NamedInstance& instance : all) DYNAMIC_SECTION(instance.name) {
       for (size_t i = 0; i < std::size(kCases); ++i) {
         INFO("case " << i);
@@ -74,7 +75,7 @@ TEST_CASE("stream-K: nothing is found on any number of CTAs", "[.h100][stream_k]
         options.max_sms = kCases[i].max_sms;
         options.flags |=
             i % 2 == 0 ? 0 : DUALGEMM_FLAG_PDL;  // twice in the same workspace, each behind a pass
-        for (const auto& [mode, seed] : kModes) {
+        for (const auto& [mode, seed] : all_or_every(kModes.size(), turn++, kModes)) {
           INFO(mode << " " << seed);
           Judged judged(mode, seed);
           check_launch(set, options);
