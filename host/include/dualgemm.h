@@ -39,7 +39,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* This release; as one number 10000 major + 100 minor + patch. */
+/* This release; between two releases the earlier one, which does not tell what is there of the coming one. As
+ * one number 10000 major + 100 minor + patch. */
 #define DUALGEMM_VERSION_MAJOR 0
 #define DUALGEMM_VERSION_MINOR 2
 #define DUALGEMM_VERSION_PATCH 0

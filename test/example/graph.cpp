@@ -36,8 +36,8 @@ int main() {
   cudaGraph_t graph;
   cudaGraphExec_t executable;
   must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  // A kernel's first use loads it, which a capture does not allow. So run once what will be captured, as
-  // engines do to warm up; or call dualgemm_init, which loads every kernel.
+  // A kernel's first use loads it, and CUDA does not promise that this works during a capture. So run once
+  // what will be captured, as engines do to warm up; or call dualgemm_init, which loads every kernel.
   must(dualgemm_quantize(&quantize, stream));
   must(dualgemm_launch_ex(&args, stream));
   must(cudaStreamSynchronize(stream));

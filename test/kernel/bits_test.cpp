@@ -1,14 +1,15 @@
 // bits_test.cpp -- the bits of C that every plain instance, of two products or of one, writes for a set of
 // problems, against those on record: a rearrangement of the kernel keeps them all. sm100.txt.gz is of the
-// simulated B200. In sm90.txt.gz a SwiGLU is of a real H200, and one product of the simulated H100: it has no
-// ex2 and no rcp, so a GPU and the simulator have to agree on it. Where the bits are meant to change,
+// simulated B200. In sm90.txt.gz a SwiGLU is of a real H100, and one product of the simulated H100: it has no
+// ex2 and no rcp, so a GPU and the simulator have to agree on it. An H200 gave the same bits for the problems
+// that were on record on 2026-11-26 (test/EVIDENCE.md). Where the bits are meant to change,
 //
 //     build/kernel_test "[.record]" && gzip -9nc build/test/kernel/sm100.txt > test/kernel/bits/sm100.txt.gz
 //     make test-gpu ARGS="[.record]" && gzip -9nc build/test/kernel/sm90.txt > test/kernel/bits/sm90.txt.gz
 //
-// write the records anew, the second on an H200, and the commit that changes one says why. On the simulated
-// H100 the first command writes the lines of one product anew and keeps the others. An instance without any
-// line is new: it is skipped with a warning until it is recorded.
+// write the records anew, the second on an H100 or H200, and the commit that changes one says why. On the
+// simulated H100 the first command writes the lines of one product anew and keeps the others. An instance
+// without any line is new: it is skipped with a warning until it is recorded.
 #include <algorithm>
 #include <array>
 #include <cinttypes>
