@@ -80,7 +80,7 @@ struct alignas(128) Params {
   int32_t static_weights;  // 1: no work that may still run writes B1, B2 or their factors
   GeneralParams general;
   // With stream-K: who has what, where CTAs leave sums of parts of tiles, kPartsOfCta for each CTA, and how
-  // many parts of each shared tile have arrived. The pass before the launch has set these numbers to 0.
+  // many parts of each shared tile have arrived. The pass before the kernel has set these numbers to 0.
   Shares shares;
   float* part_sums;
   uint32_t* parts_there;

@@ -91,7 +91,7 @@ struct MmaPlan {
   int32_t m, n;          // of one mma
   int32_t steps;         // of a k-tile
   int32_t products;      // computed from one k-tile: 2, A * B1^T and A * B2^T, or 1
-  int32_t accumulators;  // products of a tile: as many in all kernels of the library
+  int32_t accumulators;  // products of a tile; equal to `products` in all kernels of the library
   int32_t per_step;      // mma of one step: 1 where one mma computes all products, else one each
   int32_t columns;       // accumulator columns of one product
   bool keep_a;           // the second mma of a step asks for the A that the tensor core read for the first
@@ -125,7 +125,7 @@ struct TmemPlan {
 // pass, it has a ring of its own, with stages of a quarter of a k-tile.
 struct A16Plan {
   int32_t warps;   // that prepare A: expand it, or put an A of 16 bits in order where it lies
-  bool from_pass;  // a pass before the launch has prepared A
+  bool from_pass;  // a pass before the kernel has prepared A
   int32_t bytes;   // of A in a stage of the operands, 0 where it has a ring of its own
   int32_t stages;  // of the ring of its own, 0 where it has none
   int32_t stage_bytes;
@@ -185,16 +185,17 @@ struct Plan {
     return most < kBandTiles ? most : kBandTiles;
   }
 
-  // A comes from a pass before the launch, which has prepared it.
+  // Returns whether a pass before the kernel has prepared A.
   DUALGEMM_HOST_DEVICE constexpr bool prepared_a() const { return a16.from_pass; }
-  // Returns how many rows a plain instance multiplies of a tile that has no more of them. These are fewer
-  // than the plan's where a pass has prepared A, the plan has 256 rows, and a CTA may have several tiles. An
-  // expert with 128 rows in the mean seldom has more than 160. Tiles of 128 rows gained nothing from wgmma
-  // of 64 columns (measured on an H100).
+  // Returns how many rows count as few. If the last tile of a matrix or of a group has no more than that, a
+  // plain instance multiplies this many rows in place of tile.m. The number is below tile.m only where a pass
+  // has prepared A, tile.m is 256, and there is neither split-K nor stream-K. It is 160 there, because an
+  // expert with 128 rows in the mean seldom has more. Tiles of 128 rows gained nothing from wgmma of 64
+  // columns (measured on an H100).
   DUALGEMM_HOST_DEVICE constexpr int32_t few_rows() const {
     return prepared_a() && tile.m == 256 && tile.split_k == 1 && !tile.stream_k ? 160 : tile.m;
   }
-  // A of 16 bits comes as it is, and warps of the kernel put it in order.
+  // Returns whether warps of the kernel put an A of 16 bits in order.
   DUALGEMM_HOST_DEVICE constexpr bool orders_a() const { return !packed_a() && a16.warps > 0; }
   DUALGEMM_HOST_DEVICE constexpr int32_t ring_bytes() const {
     return operands.stages * (operands.stage_bytes + a16.bytes) + scales.stages * scales.stage_bytes +

@@ -8,8 +8,8 @@
 
 namespace dualgemm {
 
-// All problems of a tensor take fewer bytes than this power of two, which is more than a GPU can address and
-// keeps the arithmetic of bytes in 64 bits.
+// All problems of a tensor together take fewer than 2^kProblemsBytes bytes. No GPU has that much memory, and
+// with this limit the arithmetic of bytes stays within 64 bits.
 inline constexpr int kProblemsBytes = 48;
 
 // Fills in what a pitch or a stride of 0 stands for. The stride of a single problem is not looked at. A pitch
@@ -24,14 +24,15 @@ inline Tensor resolved(Tensor t) {
   return t;
 }
 
-// `columns` is what the caller calls the elements of a row. The rows of a problem take less than 2^log2_bytes
-// bytes.
+// Checks the pitch, and that the rows of a problem take less than 2^log2_bytes bytes. `columns` is the
+// argument that says how many elements a row has, for the text of an error.
 dualgemm_status_t check_pitch(const Tensor& t, const char* columns, int log2_bytes = kProblemsBytes);
 // Checks the step from one problem to the next.
 dualgemm_status_t check_stride(const Tensor& t);
 dualgemm_status_t check_alignment(const Tensor& t);
-// Check addresses, after the rules above: that the tensor ends within 64 bits, with its last byte at *last;
-// and that two tensors share no byte.
+// The next two check addresses, after the rules above. check_end checks that all bytes of the tensor have
+// addresses of 64 bits, and sets *last to the address of the last byte. check_overlap checks that two tensors
+// share no byte.
 dualgemm_status_t check_end(const Tensor& t, uintptr_t* last);
 dualgemm_status_t check_overlap(const Tensor& output, const Tensor& other);
 

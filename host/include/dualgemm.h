@@ -413,8 +413,9 @@ DUALGEMM_API dualgemm_status_t dualgemm_select_instance(const dualgemm_args_t* a
 /* ---- scale factors and quantisation, on the host ------------------------------------------------------- */
 
 /* For all functions on host memory that take no structure: a matrix takes less than 2^48 bytes; matrices and
- * factors that are written overlap neither an input nor each other (ALIASING). Bytes between rows belong to a
- * matrix where they are written; rows in the gaps of others at the same distance in bytes do not overlap. */
+ * factors that are written overlap neither an input nor each other (ALIASING). If a function also writes the
+ * bytes between the rows of a matrix, these belong to the matrix. Otherwise rows of another matrix may lie
+ * between them, if the rows of both are the same number of bytes apart. */
 
 /* Size of a scale-factor buffer, padding included; 0 when an argument is negative. */
 DUALGEMM_API size_t dualgemm_sf_size(int32_t rows, int32_t k) DUALGEMM_NOEXCEPT;

@@ -19,9 +19,10 @@ Shape shape_of(const Problem& problem);
 dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device, size_t workspace,
                          IndexedInstance* choice);
 
-// Returns the bytes of workspace with which this instance is chosen again, whatever workspace it was chosen
-// with. The choice takes an instance with stream-K only where the workspace is large enough for every
-// instance with stream-K of the same InstanceKind.
+// Returns how many bytes the workspace must have so that the choice can take this instance. For an instance
+// that the caller asks for, and for one without stream-K, these are the bytes that the instance uses. The
+// choice considers instances with stream-K only if the workspace is large enough for all of them that have
+// the same InstanceKind.
 size_t workspace_for(const Problem& problem, const Instance& instance);
 
 }  // namespace dualgemm

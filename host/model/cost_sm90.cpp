@@ -99,7 +99,7 @@ struct Sm90 : Work {
     const double staged = rows * p.tile.n / p.cluster_size();
     return us(t.turn + busy * (arithmetic_cycles() + store_cycles() * existing_rows() + staged * t.finish));
   }
-  // Returns the time of a pass over A before the launch.
+  // Returns the time of a pass over A before the kernel.
   double pass_us() const {
     if (!p.prepared_a()) return 0;
     const double bytes = bytes_of_a() + 2;  // of an element, read and written

@@ -1,4 +1,4 @@
-// prepare_pass.cuh -- a pass over A before the launch, for instances of Plan::prepared_a: it expands an A in
+// prepare_pass.cuh -- a pass over A before the kernel, for instances of Plan::prepared_a: it expands an A in
 // NVFP4 to fp16, or puts an A of 16 bits in order. Without the pass every column of tiles would have to do
 // this work again, which takes long where A has many rows. A warp makes a k-tile of eight rows. Its lanes
 // write pieces of a row to shared memory, 64 bytes each, and from there whole rows go to global memory.

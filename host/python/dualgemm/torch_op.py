@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from ._structures import SCALE_ROW, SCALE_TENSOR
 
 FILE = "libdualgemm_torch.so"
-_ROW_BYTES = 16  # rows of what an operator makes begin at multiples of it
+_ROW_BYTES = 16  # rows of an operator's results begin at multiples of so many bytes
 
 
 def _candidates():
@@ -49,7 +49,7 @@ _FILE = _load()
 # ---- shapes where sizes are symbols ----
 
 def _matrix(like, dtype, *shape):
-    """As tensor.cpp makes one."""
+    """A matrix whose rows lie as far apart as those that tensor.cpp makes."""
     elements = _ROW_BYTES // dtype.itemsize
     pitch = (shape[-1] + elements - 1) // elements * elements
     stride = (pitch, 1) if len(shape) == 2 else (pitch * shape[1], pitch, 1)
@@ -160,8 +160,9 @@ for _name, _shapes in _SHAPES.items():
 
 # ---- without the dispatcher ----
 
-# Each says whether PyTorch's dispatcher, or what lies in front of it, has to see all calls: modes of functions and of
-# operators, torch.jit.trace. A profiler has a flag.
+# Functions of torch._C. If one of them returns something true, PyTorch's dispatcher, or what lies in front of it, has
+# to see all calls: a mode of torch functions or of operators is active, or torch.jit.trace is. A profiler has to see
+# them, too; a variable of torch.autograd.profiler says whether one is active.
 _WATCHERS = ("_is_torch_function_mode_enabled", "_len_torch_dispatch_stack", "_is_tracing")
 
 

@@ -21,17 +21,17 @@ def quantize_weight(weight, format="modelopt"):
     return {names.elements: elements, names.factors: factors, names.weight_scale: scale}
 
 
-_FAR = 16  # apart, of the largest elements of weights that are to have one scale
+_FAR = 16  # weights have one scale if their largest elements differ by at most this factor
 
 
 @lasting
 def quantize_alike(weights, format="modelopt"):
     """quantize_weight of each of several weights [n, k], with the largest one's scale for all.
 
-    A factor is a normal number of E4M3 from 2^-6 on, and 448 in the block with a weight's largest element. With a scale
-    that is up to 16 times its own, factors stay normal of all blocks with an element of a 1792nd of that (2^-6 * 16 /
-    448), and relative errors stay what they were. Where the largest elements are further apart, each weight has its own
-    scale."""
+    With a weight's own scale, the factor of the block with its largest element is 448. A factor is a normal number of
+    E4M3 from 2^-6 on. If the scale is 16 times the weight's own, or less, a block's factor is normal as long as the
+    block has an element of at least 1/1792 of the weight's largest one (2^-6 * 16 / 448). So the relative errors of
+    these blocks do not grow. Where the largest elements are further apart, each weight has its own scale."""
     largest = [float(torch.linalg.vector_norm(each.detach(), float("inf"))) for each in weights]
     if max(largest) > _FAR * min(largest): return [quantize_weight(each, format) for each in weights]
     names, rows = _layouts.FORMATS[format], [len(each) for each in weights]
@@ -50,7 +50,8 @@ def _of_linear(linear, prefix, format):
 
 
 def _rows(x, k):
-    """x [..., k] as a matrix of 16 bits. Autocast decides of others, as it does for torch.nn.Linear."""
+    """x [..., k] as a matrix of 16 bits. Where autocast is on, it casts an x in float32, as for torch.nn.Linear. Other
+    types are refused."""
     if x.shape[-1] != k: raise ValueError(f"x: has {x.shape[-1]} elements in its last dimension, and must have {k}")
     kind = x.device.type
     if x.dtype == torch.float32 and kind != "meta" and torch.is_autocast_enabled(kind):
@@ -84,7 +85,7 @@ class Linear(Weights):
         check_flags(flags)
         super().__init__(out_features, in_features, bias=bias, device=device, dtype=dtype, **options)
         self.activation, self.flags = _activations.number(activation, _activations.ALONE), flags
-        self.shared, self.place = None, 0  # of share_input
+        self.shared, self.place = None, 0  # share_input sets them
 
     @property
     def in_features(self):
@@ -133,8 +134,8 @@ class Linear(Weights):
 
     @classmethod
     def from_floats(cls, linears, **options):
-        """Of several torch.nn.Linear that are called with one x, in this order: share_input of their replacements,
-        whose weights have one scale, if that loses nothing (quantize_alike)."""
+        """Returns replacements of several torch.nn.Linear that are called with one x, in this order. share_input has
+        been called with them. Their weights have one scale, if that loses nothing (quantize_alike)."""
         modules = [cls._like(linear, options) for linear in linears]
         share_input(*modules)
         if linears[0].weight.device.type != "meta":
@@ -148,7 +149,8 @@ _SCALES = ("encode_a", "alpha_gate", "alpha_up")  # of a _Gated whose A is quant
 
 
 def _prepare(module, _):
-    """After loading. A weight whose tensors were refused is not prepared, and load_state_dict goes on to say why."""
+    """load_state_dict calls this at its end. If tensors of a weight were refused, nothing is prepared here, and
+    load_state_dict says why."""
     if all(weights.prepared for weights in (module.gate_proj, module.up_proj, module.down_proj)): module.prepare()
 
 
@@ -191,14 +193,15 @@ class _Gated(torch.nn.Module):
 
     @staticmethod
     def _scales(gate, up):
-        """Of an A that is quantised: its scale, and the alphas. Gate and up share A, so the larger of their input
-        scales is for both: what saturates with it would have saturated before."""
+        """Returns the scale that A is quantised with, None if the checkpoint has none, and the two alphas. Gate and up
+        share A, so both take the larger one of their input scales. An element that saturates with it would saturate
+        with either scale."""
         if gate.encode_a is None or up.encode_a is None: return None, gate.decode.clone(), up.decode.clone()
         decode_a = torch.maximum(gate.decode_a, up.decode_a)
         return torch.minimum(gate.encode_a, up.encode_a), gate.decode * decode_a, up.decode * decode_a
 
     def _operands(self):
-        """Of gate, up and down, and A's scale with the alphas."""
+        """Returns the operands of gate, of up and of down, and a tuple of A's scale and the two alphas."""
         current, stale = self.pair["current"], self.gate_proj.stale or self.up_proj.stale
         if not (current and self.down_proj.prepared or stale or torch.compiler.is_compiling()):
             current = self.prepare().pair["current"]
@@ -217,7 +220,9 @@ class _Gated(torch.nn.Module):
     # ---- the two launches ----
 
     def _both(self, x, groups=None, row_token=None):
-        """Gate and up, and their activation; then down, whose rows are those of A."""
+        """Launches gate, up and their activation. Returns what the caller launches down with: the new A with its
+        factors and row factors, the operands of down, and the alpha. The new A has as many rows as that of this
+        launch."""
         call = calls()
         gate, up, down, (encode, alpha_gate, alpha_up) = self._operands()
         rows = dict(group_rows=groups, flags=self.flags)
@@ -251,7 +256,7 @@ class _Gated(torch.nn.Module):
 
 
 def _drop_biases(module, source):
-    """Each linear of a float module decides of its own."""
+    """Drops the biases of those linears that have none in the float module."""
     for name in _layouts.MODULES:
         if getattr(source, name).bias is None: getattr(module, name).bias = None
 
@@ -332,7 +337,8 @@ class MoE(_Gated):
 
     @classmethod
     def from_float(cls, experts, top_k, activation=None, **options):
-        """Of a list of modules with gate_proj, up_proj and down_proj, with their weights quantised."""
+        """The same layer as a list of modules with gate_proj, up_proj and down_proj, one for each expert, with their
+        weights quantised. The activation is the first one's act_fn, where none is given."""
         gate, down = experts[0].gate_proj, experts[0].down_proj
         module = cls(gate.in_features, gate.out_features, len(experts), top_k,
                      activation or _activations.name_of(experts[0].act_fn), True, "meta", gate.weight.dtype, **options)

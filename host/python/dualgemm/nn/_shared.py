@@ -8,7 +8,7 @@ from ._weights import lasting
 _log = logging.getLogger(__name__)
 _JOINED = ("atoms", "launch_bias")  # and the elements, whose name is the format's
 ATOM = 128                          # rows of an atom of factors
-_PATIENCE = 2                       # launches whose results nobody wanted, one behind the other, before sharing ends
+_PATIENCE = 2                       # sharing ends after so many launches in a row whose results were not all fetched
 
 
 def obstacle(linears):
@@ -30,15 +30,16 @@ def obstacle(linears):
 def share_input(*linears):
     """Lets several nn.Linear that are called with one x, in this order, compute all results in one launch.
 
-    The first one's forward launches the rows of all, and the others' forward return their part of the result, if x is
-    the same object and has not been changed in between; a change is not noticed of tensors made under
-    torch.inference_mode() nor inside torch.compile, which have no version. Whatever else is called is computed alone.
-    Results are views of one tensor, rows of which lie apart by all out_features. Weights become views of one tensor,
-    too, and take no more memory. If the others' parts are not wanted twice in a row, sharing ends, and says so once.
+    The first linear's forward launches the rows of all. The forward of another one returns its part of the result if
+    it gets the same tensor object and that has not been changed in between. Any other call computes its own rows. A
+    change of x is noticed by its version. Tensors made under torch.inference_mode() have no version, and inside
+    torch.compile it is not read: there a change is not noticed. Results are views of one tensor, whose rows have the
+    out_features of all. Weights become views of one tensor, too, and take no more memory. If parts of the results of
+    two launches in a row are not fetched, sharing ends, and a warning says so once.
 
-    in_features, format, a_format, flags and whether there is a bias are the same; there is no activation and no tensor
-    parallelism; out_features of all but the last are multiples of 128. Otherwise it is a ValueError. Scales that differ
-    are none: while they do, each has its own launch."""
+    All linears have the same in_features, format, a_format and flags. All have a bias, or none has. None has an
+    activation, or is a rank's part. out_features of all but the last are multiples of 128. Otherwise it is a
+    ValueError. Their scales may differ: while they do, each linear has its own launch."""
     if len(linears) < 2: raise ValueError(f"linears: are {len(linears)}, and must be two at least")
     if (problem := obstacle(linears)) is not None: raise ValueError(problem)
     shared = SharedInput(linears)
@@ -71,13 +72,14 @@ class SharedInput:
         self.joined, self.current, self.elements, self.rows = False, False, (), {}
 
     def __getstate__(self):
-        """A copy has what is kept of no call, and its memory is looked at again: pickles take it apart."""
+        """A copy keeps no results of a call. Its tensors may no longer lie in one memory, so it looks at them again."""
         return {**self.__dict__, "kept": None, "joined": False, "current": False, "elements": ()}
 
     # ---- memory ----
 
     def _alike(self):
-        """Whether the tensors of all are there, and one launch has the scales of all."""
+        """Whether the linears can share a launch now: their tensors are there and of the same types, and their scales
+        are equal."""
         first = self.linears[0]
         if not all(each.prepared and not each.stale and each.format == first.format and each.device == first.device
                    for each in self.linears): return False
@@ -87,7 +89,8 @@ class SharedInput:
 
     @lasting
     def join(self):
-        """Makes the tensors of all views of one, where they are not: whenever one of them has been prepared."""
+        """Makes the tensors of all linears views of one, where they are not. Is called whenever one of the linears has
+        been prepared."""
         self.current, self.joined, self.kept, self.elements = True, self._alike(), None, ()
         if not self.joined: return
         first = self.linears[0]
@@ -106,7 +109,8 @@ class SharedInput:
             start += len(part)
 
     def _whole(self, linear):
-        """What the launch of all takes: the first one's tensors, and what lies behind them."""
+        """What the launch of all takes: the first linear's tensors, extended over those of the others, which lie behind
+        them."""
         def all_rows(name, tensor):
             return tensor if tensor is None else tensor.as_strided((self.rows[name], *tensor.shape[1:]),
                                                                    tensor.stride())

@@ -15,30 +15,33 @@ WEIGHT_ONLY = "W4A16_NVFP4"
 # What stays in floats while a float model is quantised, as ModelOpt has it: the head; routers, whose errors choose
 # other experts; the number that a shared expert is multiplied by; decay and step of linear attention's heads.
 STAYS = ("lm_head", "*router*", "gate", "*shared_expert_gate", "linear_attn.in_proj_[ab]*")
-_ALGORITHMS = {"NVFP4": True, WEIGHT_ONLY: False}  # of ModelOpt: whether checkpoints have input scales
+_ALGORITHMS = {"NVFP4": True, WEIGHT_ONLY: False}  # ModelOpt's `quant_algo`: whether the checkpoint has input scales
 _PACKED = "nvfp4-pack-quantized"
 _WEIGHTS = {"num_bits": 4, "type": "float", "strategy": "tensor_group", "group_size": 16, "symmetric": True}
-# Of compressed-tensors. They change what a linear computes.
+# Fields of compressed-tensors that change what a linear computes. A configuration that uses one is refused.
 _UNREAD = ("transform_config", "sparsity_config", "moe_sparsity_config")
 
 
 class Scheme(NamedTuple):
-    """Of one linear."""
+    """How a checkpoint holds one linear."""
     format: str         # of dualgemm.nn.Linear
     input_scale: bool   # whether the checkpoint has one
 
 
 def matches(name, module, pattern):
-    """Whether a pattern means this module: "re:" and a regular expression at the beginning of its name, its class, or
-    its name or the end of it with the wildcards of a shell: "lm_head" means "model.lm_head", too."""
+    """Whether a pattern means this module, by ModelOpt's rule. A regular expression behind "re:" has to match the
+    beginning of the module's name. The name of a class means all modules of that class. Any other pattern may have the
+    wildcards of a shell. It has to match the module's name, or all that follows one of the dots in the name: "lm_head"
+    means "model.lm_head", too."""
     if pattern.startswith("re:"): return re.match(pattern[3:], name) is not None
     return pattern == type(module).__name__ or any(
         fnmatch.fnmatchcase(end, pattern) for end in (name, *(name[dot.end():] for dot in re.finditer(r"\.", name))))
 
 
 def _matches_target(name, module, target):
-    """The rule of compressed-tensors: "re:" and a regular expression, a whole name, or a class or one that it is
-    derived from."""
+    """Whether a pattern means this module, by the rule of compressed-tensors. A regular expression behind "re:" has to
+    match the beginning of the module's name. Any other pattern is a whole name, or the name of the module's class or of
+    a base of that class."""
     if target.startswith("re:"): return re.match(target[3:], name) is not None
     return target == name or any(target == kind.__name__ for kind in type(module).__mro__)
 
@@ -50,12 +53,12 @@ def _check(where, what, value, allowed):
 
 
 def _both(name, named):
-    """What a model calls a module, and what the checkpoint does."""
+    """The names of a module: the model's, and the checkpoint's if that is another one."""
     return (name, named[name]) if named.get(name, name) != name else (name,)
 
 
 class _ModelOpt:
-    ignores_parts = True  # a pattern that means a module means everything inside of it
+    ignores_parts = True  # a pattern that means a module also means everything inside of it
 
     def __init__(self, stored, named):
         self.algorithm, self.layers, self.named = stored.get("quant_algo"), stored.get("quantized_layers") or {}, named
@@ -121,8 +124,9 @@ def _names(ignore):
 
 
 def unified(stored):
-    """A stored configuration, as one dictionary without its quant_method: hf_quant_config.json has another layout, and
-    another word for `ignore`, which is a list, or a pattern alone."""
+    """Returns a stored configuration in one layout, the unified one: a dictionary without quant_method, in which
+    `ignore` is a list. hf_quant_config.json has another layout and another word for `ignore`. A stored `ignore` may
+    also be a single pattern."""
     if "quantization" in stored:
         producer = {"producer": stored["producer"]} if "producer" in stored else {}
         stored = {**stored["quantization"], **producer}
@@ -133,7 +137,8 @@ def unified(stored):
 
 
 def with_options(stored, a_format, flags, share_input):
-    """A unified configuration as one of this package, with its options, which are checked."""
+    """Returns a configuration of this package: a unified one with this package's quant_method and options. Checks the
+    options."""
     check_a_format(a_format)
     check_flags(flags)
     check_one_of("share_input", share_input, (True, False))
@@ -141,9 +146,9 @@ def with_options(stored, a_format, flags, share_input):
 
 
 def reader(stored, named=MappingProxyType({})):
-    """Of a unified configuration: an object whose `scheme(name, module)` is a Scheme, or None if the linear is not
-    quantised. It is a ValueError that names the module and the value if it is not NVFP4. `named` has the checkpoint's
-    name of a module by the model's, where it is another one."""
+    """Returns an object that reads a unified configuration. Its `scheme(name, module)` returns the Scheme of a linear,
+    or None if the linear is not quantised. If it is quantised, and not in NVFP4, a ValueError names the module and the
+    value. `named` maps a module's name in the model to its name in the checkpoint, if the two differ."""
     if "quant_algo" in stored: return _ModelOpt(stored, named)
     if "config_groups" in stored: return _CompressedTensors(stored, named)
     raise ValueError("quantization_config: has neither `quant_algo`, as ModelOpt's, nor `config_groups`, as "

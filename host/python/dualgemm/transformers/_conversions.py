@@ -12,8 +12,8 @@ _STACK = re.compile(r"(gate_up|down)_proj$")  # what transformers calls the expe
 
 
 class Quantise(ConversionOps):
-    """A float weight to the tensors of ModelOpt's format. `groups` are lists of names of weights that are quantised
-    together: each waits for the last one."""
+    """Quantises float weights to the tensors of ModelOpt's format. `groups` are lists of names of weights that are
+    quantised together. A weight of a group is held until the last one of its group is there."""
 
     def __init__(self, groups):
         self.waiting, self.groups = {}, {key: group for group in groups for key in group}
@@ -37,7 +37,7 @@ class Quantise(ConversionOps):
 
 
 class Halves(ConversionOps):
-    """gate_up_proj.NAME to gate_proj.NAME and up_proj.NAME. A scale of both is for each."""
+    """Splits gate_up_proj.NAME into gate_proj.NAME and up_proj.NAME. If both have one scale, each gets a copy of it."""
 
     def __init__(self, rows):
         self.rows = rows
@@ -49,11 +49,11 @@ class Halves(ConversionOps):
 
     @property
     def reverse_op(self):
-        return self  # which meets no key: state_dict writes gate_up_proj itself
+        return self  # nothing is left to convert on the way back: state_dict writes gate_up_proj itself
 
 
 def _names(module, pre_quantized):
-    """What a checkpoint has of each of the module's weights."""
+    """The names of the tensors that a checkpoint has for each of the module's weights."""
     return module.down_proj.names if pre_quantized else ("weight", "bias")
 
 
@@ -65,14 +65,15 @@ def _of_gate_up(name, module, was, pre_quantized, prefix):
 
 
 def _stacks_weights(conversion):
-    """Whether it makes a stack of each expert's tensors, that are named one by one."""
+    """Whether a conversion makes one stack of the experts' tensors, each of which has a name of its own."""
     return isinstance(conversion, WeightConverter) and len(conversion.target_patterns) == 1 and \
         _STACK.search(conversion.target_patterns[0]) and "experts" in conversion.target_patterns[0] and \
         isinstance(conversion.operations[0], MergeModulelist)
 
 
 def _of_experts(conversion, names):
-    """Instead of one that makes gate_up_proj, or down_proj: one for each tensor of gate and up, or of down."""
+    """Yields what replaces a conversion that makes gate_up_proj, or down_proj: a conversion for each tensor of gate and
+    of up, or of down."""
     target, = conversion.target_patterns
     parts = MODULES[2:] if target.endswith("down_proj") else MODULES[:2]
     for source, part in zip(conversion.source_patterns, parts):
@@ -88,7 +89,8 @@ def words_of_experts(known):
 
 
 def conversions(known, model, replaced, pre_quantized):
-    """The conversions of a model, of which some of its modules have been replaced."""
+    """Returns how a checkpoint's tensors become those of a model in which some modules are replaced. `known` are the
+    conversions for the model as it was. `replaced` says which modules were replaced, and by what."""
     made, experts = [], [each for each in replaced if isinstance(each.was, Stacks)]
     for name, module, was in replaced:
         if isinstance(was, Gated) and was.linears == FUSED:
@@ -109,7 +111,8 @@ def conversions(known, model, replaced, pre_quantized):
 
 
 def spelling(module, was, words):
-    """How state_dict writes a module that a checkpoint has in other words than MODULES; None if in these."""
+    """Returns the Layout in which state_dict writes a module, if the checkpoint calls its parts otherwise than MODULES
+    does; else None."""
     if isinstance(was, Stacks): return Layout(each=True, stems=(*words["gate_up_proj"], *words["down_proj"]))
     if was is None or was.linears != FUSED: return None
     shared = [name for name in module.gate_proj.names[2:4] if (gate := getattr(module.gate_proj, name)) is not None
