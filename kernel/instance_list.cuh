@@ -1,6 +1,6 @@
-// instance_list.cuh -- helpers with which the source of a tile lists its instances: every set of options with
-// every output. Each source is compiled twice, once for each arithmetic of the epilogue. CUDA loads the
-// kernels of one compilation without those of another. Each defines one list:
+// instance_list.cuh -- helpers with which a source lists its instances: every set of options with every
+// output. Each source is compiled twice, once for each arithmetic of the epilogue. CUDA loads the kernels of
+// one compilation without those of another. Each defines one list:
 //
 //   extern constinit const InstanceList LIST(name) = kInstances<kDecode, kSplit, kGrouped>;
 #pragma once

@@ -64,17 +64,17 @@ def chosen_for(m, n, k):
 
 
 def options_of(info):
-    """The options of an instance as they stand in the source of its tile."""
-    tile = f"m{info.tile_m}n{info.tile_n}"
-    source = (ROOT / f"kernel/sm100/instances/{tile}.cu").read_text(encoding="utf-8")
+    """The options of an instance as they stand in the source of its rows."""
+    unit = f"m{info.tile_m}"
+    source = (ROOT / f"kernel/sm100/instances/{unit}.cu").read_text(encoding="utf-8")
     known = {"split_k": 1, "scale_k_tiles": 1, "acc_stages": 1, "grouped": 0}
     matching = []
     for name, body in OPTIONS.findall(source):
         given = dict(re.findall(r"\.(\w+) = (\w+)", body))
         numbers = {**known, **{x: int(v == "true") if v in ("true", "false") else int(v) for x, v in given.items()}}
         if all(getattr(info, field, value) == value for field, value in numbers.items()):
-            matching.append(f"constexpr sm100::Options {tile}_{name}{{{' '.join(body.split())}}};")
-    require(len(matching) == 1, f"{info.name}: {len(matching)} options in {tile}.cu are its")
+            matching.append(f"constexpr sm100::Options {unit}_{name}{{{' '.join(body.split())}}};")
+    require(len(matching) == 1, f"{info.name}: {len(matching)} options in {unit}.cu are its")
     return matching[0]
 
 

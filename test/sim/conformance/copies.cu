@@ -42,7 +42,7 @@ std::vector<uint8_t> noise(uint64_t seed) {
   return bytes;
 }
 
-const Register sizes_case("copies/bulk", [](Recorder& out) {
+const Register bulk_case("copies/bulk", [](Recorder& out) {
   const Buffer<uint8_t> source(noise(4));
   Random random(14);
   for (uint32_t bytes : {16u, 32u, 48u, 128u, 144u, 1024u, 4080u, 8192u, 16384u}) {

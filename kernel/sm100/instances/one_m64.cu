@@ -1,4 +1,4 @@
-// one_m64n128.cu -- one product with swap A/B, meant for few rows of A.
+// one_m64.cu -- one product with swap A/B, meant for few rows of A.
 #include "kernel/sm100/instances.cuh"
 
 namespace dualgemm {
@@ -15,6 +15,6 @@ constexpr sm100::Options kGrouped{.tile_m = 64,
                                   .grouped = true,
                                   .products = 1};
 
-extern constinit const InstanceList LIST(sm100_one_m64n128) = sm100::kInstances<kDecode, kSplit, kGrouped>;
+extern constinit const InstanceList LIST(sm100_one_m64) = sm100::kInstances<kDecode, kSplit, kGrouped>;
 
 }  // namespace dualgemm

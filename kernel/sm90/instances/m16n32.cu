@@ -1,8 +1,0 @@
-// m16n32.cu -- meant for up to sixteen rows of A, with few columns to a tile, so that many SMs take part.
-#include "kernel/sm90/instances.cuh"
-
-namespace dualgemm {
-
-extern constinit const InstanceList LIST(sm90_m16n32) = sm90::kInstances<sm90::kM16N32s2>;
-
-}  // namespace dualgemm
