@@ -53,12 +53,11 @@ def _rows(x, k):
     """x [..., k] as a matrix of 16 bits. Where autocast is on, it casts an x in float32, as for torch.nn.Linear. Other
     types are refused."""
     if x.shape[-1] != k: raise ValueError(f"x: has {x.shape[-1]} elements in its last dimension, and must have {k}")
-    kind = x.device.type
-    if x.dtype == torch.float32 and kind != "meta" and torch.is_autocast_enabled(kind):
-        x = x.to(torch.get_autocast_dtype(kind))
+    if x.dtype == torch.float32 and x.device.type != "meta" and torch.is_autocast_enabled(x.device.type):
+        x = x.to(torch.get_autocast_dtype(x.device.type))
     if x.dtype not in (torch.bfloat16, torch.float16):
         raise TypeError(f"x: its elements are {x.dtype}, and must be torch.bfloat16 or torch.float16")
-    rows = x.reshape(-1, k).contiguous()
+    rows = (x if x.dim() == 2 else x.reshape(-1, k)).contiguous()
     return rows if torch.compiler.is_compiling() else aligned(rows)
 
 
@@ -111,7 +110,8 @@ class Linear(Weights):
         a = _rows(x, self.k)
         if self.quantises: operands, alpha = _quantise(a, w.encode_a), w.alpha
         else: operands, alpha = (a, None, None), w.decode
-        return self.product(operands, w, alpha, a.dtype).reshape(*x.shape[:-1], len(w.elements))
+        y = self.product(operands, w, alpha, a.dtype)
+        return y if x.dim() == 2 else y.reshape(*x.shape[:-1], y.shape[-1])
 
     def product(self, operands, w, alpha, dtype):
         a, sfa, a_row_scale = operands

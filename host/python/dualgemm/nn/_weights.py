@@ -169,11 +169,12 @@ class Weights(torch.nn.Module):
     def operands(self):
         """What launches take. Where nothing may be kept it is made anew: inside of torch.compile, and of tensors that
         are set after others were prepared, which torch.func.functional_call does for the time of one call."""
-        if not (self.prepared or torch.compiler.is_compiling()): self.prepare()
-        elements = self._buffers[self.names.elements]
-        if self.stale and not torch.compiler.is_compiling(): elements = aligned(elements)
-        if not self.prepared or self.stale: return Operands(elements, *self._derive())
-        return Operands(elements, self.atoms, self.decode, self.alpha, self.encode_a, self.decode_a, self.launch_bias)
+        compiling = torch.compiler.is_compiling()
+        if not (self.prepared or compiling): self.prepare()
+        held, names = self._buffers, FORMATS[self.format]  # a buffer as an attribute takes a module a microsecond
+        elements, stale = held[names.elements], held[names.factors] is not None
+        if self.prepared and not stale: return Operands(elements, *[held[name] for name in _DERIVED])
+        return Operands(elements if compiling or not self.prepared else aligned(elements), *self._derive())
 
     # ---- state_dict ----
 
