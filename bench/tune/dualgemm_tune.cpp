@@ -78,6 +78,16 @@ std::string text_of(const std::string& path) {
   return text;
 }
 
+// Groups keep the rows that they have.
+std::vector<bench::Shape> with_rows_of_dense(const std::vector<bench::Shape>& all,
+                                             const std::vector<int32_t>& rows) {
+  std::vector<bench::Shape> dense, out;
+  for (const bench::Shape& shape : all) (shape.grouped() ? out : dense).push_back(shape);
+  dense = bench::with_rows(dense, rows);
+  out.insert(out.begin(), dense.begin(), dense.end());
+  return out;
+}
+
 std::vector<bench::Shape> shapes_of(const Options& o) {
   std::vector<bench::Shape> out;
   for (const std::string& text : o.shapes) {
@@ -92,7 +102,7 @@ std::vector<bench::Shape> shapes_of(const Options& o) {
       throw std::runtime_error(path + ": " + error.what());
     }
   }
-  if (!o.rows.empty()) out = bench::with_rows(out, o.rows);
+  if (!o.rows.empty()) out = with_rows_of_dense(out, o.rows);
   for (const std::string& path : o.configs) {
     std::vector<std::string> left_out;
     try {
@@ -146,12 +156,12 @@ class Progress {
 std::string tuned_line(const bench::TunedShape& x) {
   const std::string winner = bench::info_of_instance(x.winner).name;
   if (x.winner == x.usual) return fmt::format("{:.2f} us, {} rounds, as the model chooses", x.usual_us, x.rounds);
-  return fmt::format("{:.2f} us, {} rounds; the model's {} {:.2f} us, {:+.1f} %", x.winner_us, x.rounds,
+  return fmt::format("{:.2f} us, {} rounds; the model's {} takes {:.2f} us, {:.1f} % more", x.winner_us, x.rounds,
                      bench::info_of_instance(x.usual).name, x.usual_us, 100 * (x.usual_us / x.winner_us - 1));
 }
 
 std::string title(const bench::Shape& shape) {
-  return fmt::format("{} x {}", shape.products, bench::shape_text(shape));
+  return fmt::format("{} product{}, {}", shape.products, shape.products == 1 ? "" : "s", bench::shape_text(shape));
 }
 
 bench::StorePlace place_of(const dualgemm_device_t& device) {
