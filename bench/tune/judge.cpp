@@ -26,11 +26,11 @@ std::string summary_of(const std::vector<Judged>& all, bool tuned) {
     worst_model = std::max(worst_model, x.model_over()), worst_file = std::max(worst_file, x.file_over());
   }
   const char* const what = tuned ? "in the file" : "not in the file";
-  if (count == 0) return fmt::format("no shapes {}\n", what);
+  if (count == 0) return fmt::format("No shape is {}.\n", what);
   return fmt::format(
-      "{} shapes {}: chosen over fastest, by the model {:.2f} % in the mean, {:.1f} % at worst; with the file "
-      "{:.2f} % and {:.1f} %\n",
-      count, what, 100 * std::expm1(model / count), 100 * worst_model, 100 * std::expm1(file / count),
+      "Shapes {}: {}. Chosen over fastest: by the model {:.2f} % in the mean, {:.1f} % at worst; with the file "
+      "{:.2f} % and {:.1f} %.\n",
+      what, count, 100 * std::expm1(model / count), 100 * worst_model, 100 * std::expm1(file / count),
       100 * worst_file);
 }
 

@@ -10,7 +10,7 @@ namespace bench {
 namespace {
 
 constexpr double kFarBehind = 1.25, kSame = 1.003;
-constexpr int kRoundsForLeader = 5, kRoundsForSame = 10, kOneIn = 8;
+constexpr int kRoundsForLeader = 8, kRoundsForSame = 12, kOneIn = 8;
 
 }  // namespace
 
