@@ -15,7 +15,8 @@ std::optional<Shape> projection_of(const Configuration& model, Projection layer,
   if (layer == Projection::kGateUp || layer == Projection::kDown) {
     if (model.intermediate % gpus != 0) return {};
     const int32_t intermediate = model.intermediate / gpus;
-    if (layer == Projection::kGateUp) return shape(intermediate, model.hidden, model.experts ? " expert" : "");
+    if (layer == Projection::kGateUp)
+      return shape(intermediate, model.hidden, model.experts ? " expert" : "");
     return shape(model.hidden, intermediate, model.experts ? " expert down" : " down");
   }
   const bool latent = model.kv_heads == 0, copies = !latent && gpus % model.kv_heads == 0;

@@ -10,7 +10,8 @@ namespace bench {
 
 // They are multiples of 2^-15: they have all significant bits of either type, and about the spread of the
 // codes below times their scale factors.
-std::vector<uint8_t> random_halves(int64_t rows, int64_t k, dualgemm_dtype_t dtype, dualgemm_test::Rng& random) {
+std::vector<uint8_t> random_halves(int64_t rows, int64_t k, dualgemm_dtype_t dtype,
+                                   dualgemm_test::Rng& random) {
   std::vector<uint8_t> out(rows * k * 2);
   for (size_t i = 0; i < out.size(); i += 8) {
     uint64_t word = random.bits(), four = 0;

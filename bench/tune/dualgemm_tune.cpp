@@ -115,7 +115,8 @@ std::vector<bench::Shape> shapes_of(const Options& o) {
     }
     for (const std::string& what : left_out) fmt::print(stderr, "{}: left out: {}\n", path, what);
   }
-  if (out.empty()) throw std::runtime_error("there is nothing to time: --config, --shape or --shapes says what");
+  if (out.empty())
+    throw std::runtime_error("there is nothing to time: --config, --shape or --shapes says what");
   for (bench::Shape& shape : out) shape.a_dtype = o.type_of_a();
   return o.part.empty() ? out : bench::part_of(out, o.part);
 }
@@ -135,8 +136,8 @@ class Progress {
     if (quiet_) return;
     constexpr size_t kWidth = 20;
     const size_t full = kWidth * done_ / all_;
-    bench::show_progress(fmt::format("[{:#>{}}{:.>{}}] {}/{} {}: {}", "", full, "", kWidth - full, done_, all_,
-                                     what_, now));
+    bench::show_progress(
+        fmt::format("[{:#>{}}{:.>{}}] {}/{} {}: {}", "", full, "", kWidth - full, done_, all_, what_, now));
   }
   void end(const std::string& line) {
     ++done_;
@@ -155,13 +156,16 @@ class Progress {
 
 std::string tuned_line(const bench::TunedShape& x) {
   const std::string winner = bench::info_of_instance(x.winner).name;
-  if (x.winner == x.usual) return fmt::format("{:.2f} us, {} rounds, as the model chooses", x.usual_us, x.rounds);
-  return fmt::format("{:.2f} us, {} rounds; the model's {} takes {:.2f} us, {:.1f} % more", x.winner_us, x.rounds,
-                     bench::info_of_instance(x.usual).name, x.usual_us, 100 * (x.usual_us / x.winner_us - 1));
+  if (x.winner == x.usual)
+    return fmt::format("{:.2f} us, {} rounds, as the model chooses", x.usual_us, x.rounds);
+  return fmt::format("{:.2f} us, {} rounds; the model's {} takes {:.2f} us, {:.1f} % more", x.winner_us,
+                     x.rounds, bench::info_of_instance(x.usual).name, x.usual_us,
+                     100 * (x.usual_us / x.winner_us - 1));
 }
 
 std::string title(const bench::Shape& shape) {
-  return fmt::format("{} product{}, {}", shape.products, shape.products == 1 ? "" : "s", bench::shape_text(shape));
+  return fmt::format("{} product{}, {}", shape.products, shape.products == 1 ? "" : "s",
+                     bench::shape_text(shape));
 }
 
 bench::StorePlace place_of(const dualgemm_device_t& device) {
@@ -204,7 +208,8 @@ int run_tuning(const Options& o, const std::vector<bench::Shape>& shapes, const 
       progress.end(fmt::format("{}: {}, {}\n", number, name, tuned_line(tuned)));
     } catch (const Interrupted&) {
       bench::clear_progress();
-      fmt::print(stderr, "dualgemm-tune: interrupted: {} has {} entries; the same command goes on from there\n",
+      fmt::print(stderr,
+                 "dualgemm-tune: interrupted: {} has {} entries; the same command goes on from there\n",
                  o.output, store.size());
       return 130;
     } catch (const std::runtime_error& error) {
@@ -216,20 +221,22 @@ int run_tuning(const Options& o, const std::vector<bench::Shape>& shapes, const 
   return good ? 0 : 1;
 }
 
-void write_judgement(const Options& o, const dualgemm_device_t& device, const std::vector<bench::Judged>& all) {
+void write_judgement(const Options& o, const dualgemm_device_t& device,
+                     const std::vector<bench::Judged>& all) {
   if (o.json.empty()) return;
   const bench::StorePlace place = place_of(device);
   std::ofstream file(o.json);
-  file << nlohmann::json{{"gpu", place.gpu},         {"sms", place.sms},
-                         {"driver", place.driver},   {"library", place.library},
-                         {"file", o.judged},         {"dtype", o.dtype},
-                         {"a_dtype", o.a_dtype},     {"results", bench::judge_json(all)}}
+  file << nlohmann::json{{"gpu", place.gpu},       {"sms", place.sms},
+                         {"driver", place.driver}, {"library", place.library},
+                         {"file", o.judged},       {"dtype", o.dtype},
+                         {"a_dtype", o.a_dtype},   {"results", bench::judge_json(all)}}
               .dump(1)
        << "\n";
   if (!file.flush()) throw std::runtime_error(o.json + ": cannot be written");
 }
 
-int run_judgement(const Options& o, const std::vector<bench::Shape>& shapes, const dualgemm_device_t& device) {
+int run_judgement(const Options& o, const std::vector<bench::Shape>& shapes,
+                  const dualgemm_device_t& device) {
   constexpr int kRounds = 21;
   const bench::Epilogue epilogue = o.epilogue();
   bench::check(dualgemm_load_tuning(o.judged.c_str()), "dualgemm_load_tuning");
@@ -282,7 +289,8 @@ int run(const Options& o) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app{"Times the kernel instances of libdualgemm on this GPU, and writes which is fastest for each size"};
+  CLI::App app{
+      "Times the kernel instances of libdualgemm on this GPU, and writes which is fastest for each size"};
   add_options(&app, &options);
   CLI11_PARSE(app, argc, argv);
   for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { interrupted = 1; });

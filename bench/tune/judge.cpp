@@ -46,9 +46,8 @@ Judged judge(const Tuner& tuner, const Store& store, const std::string& path, co
   const int32_t by_file = tuner.chosen(shape);
   dualgemm_load_tuning(nullptr);
   out.instances = tuner.compare(shape, {by_model, by_file}, rounds);
-  const Timed& fastest =
-      *std::min_element(out.instances.begin(), out.instances.end(),
-                        [](const Timed& x, const Timed& y) { return x.us < y.us; });
+  const Timed& fastest = *std::min_element(out.instances.begin(), out.instances.end(),
+                                           [](const Timed& x, const Timed& y) { return x.us < y.us; });
   out.by_model = info_of_instance(by_model).name;
   out.by_file = info_of_instance(by_file).name;
   out.fastest = info_of_instance(fastest.id).name;
@@ -64,18 +63,23 @@ std::string judge_heading() {
 }
 
 std::string judge_row(const Judged& x) {
-  if (!x.error.empty()) return fmt::format("| {} | {} | {} |\n", x.shape.products, shape_text(x.shape), x.error);
+  if (!x.error.empty())
+    return fmt::format("| {} | {} | {} |\n", x.shape.products, shape_text(x.shape), x.error);
   return fmt::format("| {} | {} | {} | {:.2f} | +{:.1f} % | +{:.1f} % | {} | {} |\n", x.shape.products,
                      shape_text(x.shape), x.tuned ? "yes" : "no", x.fastest_us, 100 * x.model_over(),
                      100 * x.file_over(), x.fastest, x.by_file);
 }
 
-std::string judge_summary(const std::vector<Judged>& all) { return summary_of(all, true) + summary_of(all, false); }
+std::string judge_summary(const std::vector<Judged>& all) {
+  return summary_of(all, true) + summary_of(all, false);
+}
 
 nlohmann::json judge_json(const std::vector<Judged>& all) {
   nlohmann::json out = nlohmann::json::array();
   for (const Judged& x : all) {
-    nlohmann::json row{{"products", x.shape.products}, {"shape", shape_text(x.shape)}, {"label", x.shape.label},
+    nlohmann::json row{{"products", x.shape.products},
+                       {"shape", shape_text(x.shape)},
+                       {"label", x.shape.label},
                        {"tuned", x.tuned}};
     if (!x.error.empty()) {
       row["error"] = x.error;

@@ -62,7 +62,8 @@ Layers layers_of(const json& config, const std::string& name) {
     for (const Projection projection : {Projection::kGateUp, Projection::kDown})
       to->push_back({of_mlp, projection});
   };
-  out.experts = number_of(config, {"num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts"});
+  out.experts =
+      number_of(config, {"num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts"});
   const int32_t of_dense = number_of(config, {"intermediate_size"});
   if (out.experts == 0) {
     add(&out.dense, needed(config, "intermediate_size"), false);
@@ -79,7 +80,8 @@ Layers layers_of(const json& config, const std::string& name) {
   // Some of these models begin with dense layers, and some have an expert that every token takes.
   if (own > 0 && number_of(config, {"first_k_dense_replace"}) > 0) add(&out.dense, of_dense, false);
   const int32_t shared = number_of(config, {"n_shared_experts", "num_shared_experts"});
-  add(&out.dense, shared > 0 ? shared * of_expert : number_of(config, {"shared_expert_intermediate_size"}), false);
+  add(&out.dense, shared > 0 ? shared * of_expert : number_of(config, {"shared_expert_intermediate_size"}),
+      false);
   return out;
 }
 
@@ -108,7 +110,8 @@ std::vector<Shape> shapes_of_model(const std::string& config_json, const std::st
     const std::optional<Shape> one = projection_of(layer.model, layer.projection, gpus);
     if (!one || !fits(*one)) {
       static constexpr const char* kNames[] = {"gate and up", "qkv", "o", "down"};
-      left_out->push_back(std::string(kNames[static_cast<int>(layer.projection)]) + (experts ? " of experts" : "") +
+      left_out->push_back(std::string(kNames[static_cast<int>(layer.projection)]) +
+                          (experts ? " of experts" : "") +
                           (one ? ": N = " + std::to_string(one->n) + ", K = " + std::to_string(one->k)
                            : layer.projection == Projection::kQkv && layer.model.kv_heads == 0
                                ? ": attention is latent"

@@ -80,8 +80,7 @@ dualgemm_args_t timed_sizes(const Shape& shape, const Epilogue& epilogue) {
 
 double timed_bytes(const Shape& shape, const Epilogue& epilogue) {
   const Sizes x = sizes_of_tensors(shape, epilogue);
-  return static_cast<double>(x.a + x.sfa + x.c + x.sfc) +
-         shape.products * static_cast<double>(x.b + x.sfb);
+  return static_cast<double>(x.a + x.sfa + x.c + x.sfc) + shape.products * static_cast<double>(x.b + x.sfb);
 }
 
 TimedOperands::TimedOperands(const Shape& s, const Epilogue& epilogue, const RandomNumbers& numbers,

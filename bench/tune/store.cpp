@@ -46,11 +46,13 @@ TuningLine key_of(const Shape& shape, const Epilogue& epilogue, bool general) {
   out.n = shape.n;
   out.k = shape.k;
   if (shape.offsets()) out.rows = shape.m;
-  else out.rows = int64_t{shape.grouped() ? std::min(sizes.expected_rows, shape.m) : shape.m} * shape.problems();
+  else
+    out.rows = int64_t{shape.grouped() ? std::min(sizes.expected_rows, shape.m) : shape.m} * shape.problems();
   return out;
 }
 
-Store::Store(std::string path, StorePlace place, bool fresh) : path_(std::move(path)), place_(std::move(place)) {
+Store::Store(std::string path, StorePlace place, bool fresh)
+    : path_(std::move(path)), place_(std::move(place)) {
   if (!fresh && std::filesystem::exists(path_)) read();
 }
 

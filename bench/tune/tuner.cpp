@@ -125,7 +125,8 @@ Tuner::Run::Run(const Tuner& tuner, const Shape& shape) : tuner_(tuner), shape_(
   const double cold = std::ceil(kTimesL2 * static_cast<double>(tuner.l2_bytes_) / bytes);
   const double room = std::floor(0.8 * static_cast<double>(free_bytes) / bytes);
   const int most = tuner.effort_.launches > 0 ? tuner.effort_.launches : kMostLaunches;
-  const int sets = static_cast<int>(std::clamp(cold, double{kFewestSets}, std::max<double>(kFewestSets, most)));
+  const int sets =
+      static_cast<int>(std::clamp(cold, double{kFewestSets}, std::max<double>(kFewestSets, most)));
   if (room < kFewestSets)
     throw std::runtime_error("two sets of operands take " + std::to_string(static_cast<int64_t>(2 * bytes)) +
                              " bytes, more than there is");
@@ -144,7 +145,8 @@ std::vector<int32_t> Tuner::Run::ids() const {
   dualgemm_args_t args = described_args(shape_, tuner_.epilogue_);
   const bool general = info_of_instance(usual_).general != 0;
   const int32_t mean_rows =
-      shape_.grouped() ? static_cast<int32_t>((shape_.rows() + shape_.problems() - 1) / shape_.problems()) : shape_.m;
+      shape_.grouped() ? static_cast<int32_t>((shape_.rows() + shape_.problems() - 1) / shape_.problems())
+                       : shape_.m;
   std::vector<int32_t> out;
   for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
     args.instance_id = id;
@@ -174,7 +176,8 @@ std::vector<double> Tuner::Run::some_of_c(int32_t id) const {
   const size_t pitch = static_cast<size_t>(args.ldc) * element;
   auto* const c = static_cast<uint8_t*>(args.c);
   for (const int64_t row : compared_rows())
-    check_cuda(cudaMemsetAsync(c + static_cast<size_t>(row) * pitch, 0xFF, pitch, stream_.get()), "cudaMemsetAsync");
+    check_cuda(cudaMemsetAsync(c + static_cast<size_t>(row) * pitch, 0xFF, pitch, stream_.get()),
+               "cudaMemsetAsync");
   launch(id, 0, stream_.get());
   check_cuda(cudaStreamSynchronize(stream_.get()), "the kernel");
   std::vector<uint8_t> bytes(pitch);
@@ -219,7 +222,8 @@ Tuner::Tuner(const Epilogue& epilogue, dualgemm_dtype_t a_dtype, TuneEffort effo
   dualgemm_device_init(&device_);
   check(dualgemm_current_device(&device_), "dualgemm_current_device");
   int bytes = 0;
-  check_cuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device_.ordinal), "cudaDeviceGetAttribute");
+  check_cuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device_.ordinal),
+             "cudaDeviceGetAttribute");
   l2_bytes_ = static_cast<size_t>(bytes);
 }
 Tuner::~Tuner() = default;
@@ -250,8 +254,8 @@ TunedShape Tuner::tune(const Shape& shape) const {
   std::vector<TimedGraph> graphs;
   for (const Timed* one : timed) graphs.push_back(run.graph_of(one->id));
   for (const TimedGraph& graph : graphs) graph.replay_us();
-  Ranking ranking =
-      effort_.most_rounds > 0 ? Ranking(timed.size(), usual, effort_.most_rounds) : Ranking(timed.size(), usual);
+  Ranking ranking = effort_.most_rounds > 0 ? Ranking(timed.size(), usual, effort_.most_rounds)
+                                            : Ranking(timed.size(), usual);
   while (!ranking.firm()) {
     go_on_("round " + std::to_string(ranking.rounds() + 1) + ", " + std::to_string(ranking.left().size()) +
            " of " + std::to_string(timed.size()) + " instances");
@@ -288,7 +292,8 @@ std::vector<Timed> Tuner::compare(const Shape& shape, const std::vector<int32_t>
     if (round + 1 != kFirst) continue;
     double least = std::numeric_limits<double>::infinity();
     for (const size_t i : left) least = std::min(least, summarise(us[i]).median_us);
-    std::erase_if(left, [&](size_t i) { return !is_always(i) && summarise(us[i]).median_us > kNear * least; });
+    std::erase_if(left,
+                  [&](size_t i) { return !is_always(i) && summarise(us[i]).median_us > kNear * least; });
   }
   std::vector<Timed> out;
   for (const size_t i : left) out.push_back({all[i].id, summarise(us[i]).median_us});

@@ -16,7 +16,9 @@ constexpr std::string_view kFirstLine = "dualgemm tuning 1";
 // As messages have a part of a line: not longer than this.
 constexpr size_t kMostShown = 64;
 
-int shown(std::string_view text) { return static_cast<int>(text.size() < kMostShown ? text.size() : kMostShown); }
+int shown(std::string_view text) {
+  return static_cast<int>(text.size() < kMostShown ? text.size() : kMostShown);
+}
 
 // Takes the next word off a line; an empty one where there is none.
 std::string_view take_word(std::string_view* line) {
@@ -90,8 +92,8 @@ bool TuningReader::read_place(TuningPlace* place) {
   std::string_view line;
   if (!next_line(&line)) return false;
   if (line != kFirstLine)
-    return refuse("\"%.*s\": must be \"%.*s\"", shown(line), line.data(),
-                  static_cast<int>(kFirstLine.size()), kFirstLine.data());
+    return refuse("\"%.*s\": must be \"%.*s\"", shown(line), line.data(), static_cast<int>(kFirstLine.size()),
+                  kFirstLine.data());
   const struct {
     std::string_view name;
     std::string_view* text;
@@ -120,15 +122,15 @@ bool TuningReader::read_end(std::string_view line) {
   uint64_t sum = 0;
   if (!read_number(take_word(&line), &entries) || !read_number(take_word(&line), &sum, 16) ||
       !take_word(&line).empty())
-    return refuse("\"%.*s\": must be \"end\", the number of entries and the sum of the bytes before", shown(all),
-                  all.data());
+    return refuse("\"%.*s\": must be \"end\", the number of entries and the sum of the bytes before",
+                  shown(all), all.data());
   if (entries != entries_)
     return refuse("%" PRId32 " entries are counted, %" PRId32 " are there", entries, entries_);
   TuningSum expected;
   expected.add({text_.data(), static_cast<size_t>(all.data() - text_.data())});
   if (sum != expected.get())
-    return refuse("the lines above have changed: their sum is %016" PRIx64 ", not %016" PRIx64, expected.get(),
-                  sum);
+    return refuse("the lines above have changed: their sum is %016" PRIx64 ", not %016" PRIx64,
+                  expected.get(), sum);
   ended_ = true;
   if (!rest_.empty()) return ++line_, refuse("nothing may follow the line \"end\"");
   return false;
@@ -148,9 +150,10 @@ bool TuningReader::read_entry(TuningLine* entry) {
                     take_number(&rest, &entry->k) && take_number(&rest, &entry->rows);
   entry->instance = take_word(&rest);
   if (!read || entry->instance.empty() || !take_word(&rest).empty())
-    return refuse("\"%.*s\": must be products, types of A and C, plain or general, dense or groups, problems, N, "
-                  "K, rows and an instance",
-                  shown(line), line.data());
+    return refuse(
+        "\"%.*s\": must be products, types of A and C, plain or general, dense or groups, problems, N, "
+        "K, rows and an instance",
+        shown(line), line.data());
   ++entries_;
   return true;
 }

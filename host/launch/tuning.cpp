@@ -67,8 +67,8 @@ Text<48> make_library_key() {
   sum.add(dualgemm_build_info());
   for (const Instance& instance : instances()) {
     Text<96> text;
-    text.add(" %s %" PRId32 " %" PRId32 " %" PRId32, instance.name, instance.smem_bytes, instance.plan.threads,
-             instance.plan.operands.stages);
+    text.add(" %s %" PRId32 " %" PRId32 " %" PRId32, instance.name, instance.smem_bytes,
+             instance.plan.threads, instance.plan.operands.stages);
     sum.add(text.get());
   }
   Text<48> key;
@@ -177,11 +177,13 @@ dualgemm_status_t Loading::refuse(dualgemm_status_t status, int32_t line, const 
 // Lines 2 to 5 of a file without comments say what it is for; a message names what differs.
 dualgemm_status_t Loading::check_place(const TuningPlace& place) {
   const std::string_view gpu{device_.name, strnlen(device_.name, sizeof device_.name)};
-  const auto length = [](std::string_view text) { return static_cast<int>(std::min<size_t>(text.size(), 67)); };
+  const auto length = [](std::string_view text) {
+    return static_cast<int>(std::min<size_t>(text.size(), 67));
+  };
   if (place.gpu != gpu || place.sms != device_.sm_count)
     return refuse(DUALGEMM_STATUS_NOT_SUPPORTED, 0,
-                  "gpu %.*s with %" PRId32 " SMs: the current device is %.*s with %" PRId32, length(place.gpu),
-                  place.gpu.data(), place.sms, length(gpu), gpu.data(), device_.sm_count);
+                  "gpu %.*s with %" PRId32 " SMs: the current device is %.*s with %" PRId32,
+                  length(place.gpu), place.gpu.data(), place.sms, length(gpu), gpu.data(), device_.sm_count);
   if (place.driver != device_.driver_version)
     return refuse(DUALGEMM_STATUS_NOT_SUPPORTED, 0, "driver %" PRId32 ": that of this machine is %" PRId32,
                   place.driver, device_.driver_version);
@@ -206,8 +208,8 @@ dualgemm_status_t Loading::add_entry(const TuningLine& line, int32_t number) {
     return refuse(DUALGEMM_STATUS_INVALID_VALUE, number, "%.*s: does not compute what the line says", name,
                   line.instance.data());
   if (state.entry_count + count_ == kMostEntries)
-    return refuse(DUALGEMM_STATUS_NOT_SUPPORTED, number, "a process has room for %zu entries of all files it loads",
-                  kMostEntries);
+    return refuse(DUALGEMM_STATUS_NOT_SUPPORTED, number,
+                  "a process has room for %zu entries of all files it loads", kMostEntries);
   state.entries[state.entry_count + count_++] = {
       {kind, line.grouped, line.problems, line.n, line.k}, line.rows, index, number};
   return DUALGEMM_STATUS_SUCCESS;
@@ -219,12 +221,14 @@ dualgemm_status_t Loading::publish() {
   for (size_t i = 1; i < count_; ++i)
     if (!comes_before(entries[i - 1], entries[i]))
       return refuse(DUALGEMM_STATUS_INVALID_VALUE, std::max(entries[i - 1].line, entries[i].line),
-                    "line %" PRId32 " is about the same size", std::min(entries[i - 1].line, entries[i].line));
+                    "line %" PRId32 " is about the same size",
+                    std::min(entries[i - 1].line, entries[i].line));
   const Tuning* known = nullptr;
   for (size_t i = 0; i < state.tuning_count && !known; ++i)
     if (const Tuning& before = state.tunings[i];
         before.sms == device_.sm_count && before.driver == device_.driver_version &&
-        std::memcmp(before.gpu, device_.name, sizeof before.gpu) == 0 && same_entries(before.entries, entries))
+        std::memcmp(before.gpu, device_.name, sizeof before.gpu) == 0 &&
+        same_entries(before.entries, entries))
       known = &before;
   if (!known) {
     if (state.tuning_count == kMostTunings)
@@ -317,7 +321,8 @@ void read_environment_tuning(const dualgemm_device_t& device) {
 void read_environment_tuning(const dualgemm_device_t& device, cudaStream_t stream) {
   if (settled.load(std::memory_order_acquire) || !environment_path()) return;
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusActive;
-  if (cudaStreamIsCapturing(stream, &capture) != cudaSuccess || capture != cudaStreamCaptureStatusNone) return;
+  if (cudaStreamIsCapturing(stream, &capture) != cudaSuccess || capture != cudaStreamCaptureStatusNone)
+    return;
   read_environment_tuning(device);
 }
 

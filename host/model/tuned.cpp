@@ -43,11 +43,11 @@ bool comes_before(const TunedEntry& left, const TunedEntry& right) {
   return std::tuple(order_of(left.weights), left.rows) < std::tuple(order_of(right.weights), right.rows);
 }
 
-int32_t select_tuned(std::span<const TunedEntry> entries, const TunedWeights& weights, int64_t rows, Shape shape,
-                     const Machine& machine, Allowed allowed) {
+int32_t select_tuned(std::span<const TunedEntry> entries, const TunedWeights& weights, int64_t rows,
+                     Shape shape, const Machine& machine, Allowed allowed) {
   shape.c_type = weights.kind.c_type;
-  const auto above = std::lower_bound(entries.begin(), entries.end(), TunedEntry{weights, rows, 0, 0},
-                                      comes_before);
+  const auto above =
+      std::lower_bound(entries.begin(), entries.end(), TunedEntry{weights, rows, 0, 0}, comes_before);
   if (above == entries.end() || !(above->weights == weights)) return -1;
   if (above->rows == rows) return can_run(instance(above->index), machine, allowed) ? above->index : -1;
   if (above == entries.begin()) return -1;
@@ -58,7 +58,8 @@ int32_t select_tuned(std::span<const TunedEntry> entries, const TunedWeights& we
   const double most_us = least_expected_us(weights.kind, shape, machine) * (1 + kTrusted);
   for (const auto& entry : {below_first ? below : above, below_first ? above : below}) {
     const Instance& tuned = instance(entry->index);
-    if (expected_us(tuned, shape, machine) <= most_us && can_run(tuned, machine, allowed)) return entry->index;
+    if (expected_us(tuned, shape, machine) <= most_us && can_run(tuned, machine, allowed))
+      return entry->index;
   }
   return -1;
 }

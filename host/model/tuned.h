@@ -24,9 +24,9 @@ struct TunedWeights {
 
 struct TunedEntry {
   TunedWeights weights;
-  int64_t rows;    // of A, of all problems together
-  int32_t index;   // of the instance, in the table
-  int32_t line;    // of the file
+  int64_t rows;   // of A, of all problems together
+  int32_t index;  // of the instance, in the table
+  int32_t line;   // of the file
 };
 
 // Returns whether one entry stands before another in the order that select_tuned expects.
@@ -34,7 +34,7 @@ bool comes_before(const TunedEntry& left, const TunedEntry& right);
 
 // Returns the index of the instance that the entries, in their order, say for a problem, or -1 where the model
 // is to choose; `rows` are those of all problems together. dualgemm.h has the rule.
-int32_t select_tuned(std::span<const TunedEntry> entries, const TunedWeights& weights, int64_t rows, Shape shape,
-                     const Machine& machine, Allowed allowed);
+int32_t select_tuned(std::span<const TunedEntry> entries, const TunedWeights& weights, int64_t rows,
+                     Shape shape, const Machine& machine, Allowed allowed);
 
 }  // namespace dualgemm

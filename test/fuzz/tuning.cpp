@@ -15,10 +15,11 @@ namespace dualgemm_fuzz {
 
 namespace {
 
-constexpr const char* kLines[] = {"dualgemm tuning 1", "gpu a GPU", "sms 132", "driver 13000", "library 1-2",
-                                  "# a comment", ""};
-constexpr const char* kWords[] = {"0", "-1", "2147483648", "9223372036854775808", "1e9", "NVFP4", "general",
-                                  "groups", "end", "#", "", "\t", "x"};
+constexpr const char* kLines[] = {"dualgemm tuning 1", "gpu a GPU",   "sms 132", "driver 13000",
+                                  "library 1-2",       "# a comment", ""};
+constexpr const char* kWords[] = {
+    "0", "-1", "2147483648", "9223372036854775808", "1e9", "NVFP4", "general", "groups", "end", "#",
+    "",  "\t", "x"};
 
 uint64_t sum_of(const std::string& bytes) {
   uint64_t sum = 14695981039346656037u;
@@ -43,7 +44,9 @@ void change(Bytes& bytes, std::string* text) {
   const size_t count = static_cast<size_t>(bytes.below(40));
   switch (bytes.below(4)) {
     case 0: text->replace(at, count, kWords[bytes.raw<uint8_t>() % std::size(kWords)]); break;
-    case 1: text->insert(at, std::string("\n") + kLines[bytes.raw<uint8_t>() % std::size(kLines)] + "\n"); break;
+    case 1:
+      text->insert(at, std::string("\n") + kLines[bytes.raw<uint8_t>() % std::size(kLines)] + "\n");
+      break;
     case 2: text->erase(at); break;
     default:
       if (at < text->size()) (*text)[at] = bytes.raw<char>();
@@ -59,7 +62,8 @@ void read_tuning(Bytes& bytes) {
   const int32_t changes = bytes.below(5);
   for (int32_t i = 0; i < changes; ++i) change(bytes, &text);
   char end[64];
-  std::snprintf(end, sizeof end, "end %d %016" PRIx64 "\n", entries, bytes.one_in(2) ? sum_before : sum_of(text));
+  std::snprintf(end, sizeof end, "end %d %016" PRIx64 "\n", entries,
+                bytes.one_in(2) ? sum_before : sum_of(text));
   text += end;
   if (bytes.one_in(4)) change(bytes, &text);
   // As the library has a file: no more memory than its bytes.

@@ -113,8 +113,8 @@ TEST_CASE("config.json: experts are one launch, with as many rows as tokens choo
       R"({"hidden_size": 2048, "intermediate_size": 6144, "moe_intermediate_size": 768, "num_experts": 128,
           "num_experts_per_tok": 8, "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128})";
   CHECK(texts(bench::shapes_of_model(qwen, "x", 1, {16}, &left_out)) ==
-        std::vector<std::string>{"1: 16 x 5120 x 2048", "1: 16 x 2048 x 4096", "2: offsets 128, 128 x 768 x 2048",
-                                 "1: offsets 128, 128 x 2048 x 768"});
+        std::vector<std::string>{"1: 16 x 5120 x 2048", "1: 16 x 2048 x 4096",
+                                 "2: offsets 128, 128 x 768 x 2048", "1: offsets 128, 128 x 2048 x 768"});
   const std::string deepseek =
       R"({"hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048, "n_routed_experts": 256,
           "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 3, "num_attention_heads": 128,
@@ -154,7 +154,8 @@ TEST_CASE("lists of shapes: a line each, refused by its number", "[bench][tune]"
   CHECK(texts(list) == std::vector<std::string>{"2: 16 x 4096 x 7168", "1: offsets 8, 32 x 64 x 128"});
   CHECK_THAT(list.at(0).label, Catch::StartsWith("contest weights"));
   for (const char* bad : {"3 1x2x3", "16x4096x7168", "2", "2 16x4096"})
-    CHECK_THROWS_WITH(bench::parse_shape_list(std::string("2 1x8x32\n") + bad + "\n"), Catch::StartsWith("line 2: "));
+    CHECK_THROWS_WITH(bench::parse_shape_list(std::string("2 1x8x32\n") + bad + "\n"),
+                      Catch::StartsWith("line 2: "));
 }
 
 TEST_CASE("the list of models: 60 shapes, of which the last 20 have weights of no suite", "[bench][tune]") {
@@ -212,7 +213,8 @@ TEST_CASE("the file grows by entries, keeps what it has, and is replaced as a wh
   CHECK(bench::Store(path, kPlace, true).size() == 0);
   bench::StorePlace other = kPlace;
   other.driver = 12000;
-  CHECK_THROWS_WITH(bench::Store(path, other, false), Catch::Contains("is for another GPU, driver or library"));
+  CHECK_THROWS_WITH(bench::Store(path, other, false),
+                    Catch::Contains("is for another GPU, driver or library"));
   std::ofstream(path, std::ios::app) << "x";
   CHECK_THROWS_WITH(bench::Store(path, kPlace, false), Catch::Contains("line 10: "));
   std::filesystem::remove(path);
@@ -221,10 +223,8 @@ TEST_CASE("the file grows by entries, keeps what it has, and is replaced as a wh
 }
 
 TEST_CASE("the key of a shape counts the rows of all problems", "[bench][tune]") {
-  const std::map<std::string, int64_t> rows = {{"300x64x64", 300},
-                                               {"4*64x64x64", 256},
-                                               {"offsets:40,0,60x64x64", 100},
-                                               {"masked:16~20x64x64", 320}};
+  const std::map<std::string, int64_t> rows = {
+      {"300x64x64", 300}, {"4*64x64x64", 256}, {"offsets:40,0,60x64x64", 100}, {"masked:16~20x64x64", 320}};
   for (const auto& [shape, expected] : rows) {
     INFO(shape);
     CHECK(line_of(shape.c_str(), "").rows == expected);

@@ -38,7 +38,8 @@ std::string in_child(const std::string& path, const std::function<std::string()>
   close(ends[1]);
   std::string said;
   char part[256];
-  for (ssize_t got; (got = read(ends[0], part, sizeof part)) > 0;) said.append(part, static_cast<size_t>(got));
+  for (ssize_t got; (got = read(ends[0], part, sizeof part)) > 0;)
+    said.append(part, static_cast<size_t>(got));
   close(ends[0]);
   int status = 1;
   waitpid(child, &status, 0);
@@ -86,25 +87,24 @@ std::string good_file(std::string* name) {
 TEST_CASE("environment: the first question about the current device reads the file", "[environment]") {
   std::string name;
   const TemporaryFile file(good_file(&name), "environment");
-  const std::function<void()> firsts[] = {
-      [] { check_status(dualgemm_init()); },
-      [] {
-        const dualgemm_args_t asked = args();
-        check_status(dualgemm_can_implement(&asked));
-      },
-      [] {
-        const dualgemm_args_t asked = args();
-        size_t bytes = 0;
-        check_status(dualgemm_workspace_size(&asked, &bytes));
-      },
-      [] { tuning_info(); },
-      // Without problems and K nothing is read from the tensors.
-      [] {
-        DeviceArray<uint8_t> c(1 << 20);
-        dualgemm_args_t asked = args();
-        asked.k = 0, asked.c = c.data();
-        check_status(dualgemm_launch_ex(&asked, nullptr));
-      }};
+  const std::function<void()> firsts[] = {[] { check_status(dualgemm_init()); },
+                                          [] {
+                                            const dualgemm_args_t asked = args();
+                                            check_status(dualgemm_can_implement(&asked));
+                                          },
+                                          [] {
+                                            const dualgemm_args_t asked = args();
+                                            size_t bytes = 0;
+                                            check_status(dualgemm_workspace_size(&asked, &bytes));
+                                          },
+                                          [] { tuning_info(); },
+                                          // Without problems and K nothing is read from the tensors.
+                                          [] {
+                                            DeviceArray<uint8_t> c(1 << 20);
+                                            dualgemm_args_t asked = args();
+                                            asked.k = 0, asked.c = c.data();
+                                            check_status(dualgemm_launch_ex(&asked, nullptr));
+                                          }};
   for (const auto& first : firsts)
     CHECK(in_child(file.path(), [&] {
             first();

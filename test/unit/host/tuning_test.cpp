@@ -33,7 +33,9 @@ static dualgemm_args_t args_of(int32_t m, int32_t n = kN, int32_t k = kK) {
 
 static std::string name_of(int32_t id) { return id == 0 ? "no kernel" : instance(id - 1).name; }
 
-static std::string chosen(const dualgemm_args_t& args) { return name_of(selected_id(args, current_device())); }
+static std::string chosen(const dualgemm_args_t& args) {
+  return name_of(selected_id(args, current_device()));
+}
 
 static std::string entry(int64_t rows, const std::string& name, int32_t n = kN, int32_t k = kK) {
   return "2 NVFP4 FP16 plain dense 1 " + std::to_string(n) + " " + std::to_string(k) + " " +
@@ -77,8 +79,7 @@ TEST_CASE("an entry of a tuning file is the choice for its size, and for no othe
   }
 }
 
-TEST_CASE("an entry is for its products, types, epilogue, groups and number of problems",
-          "[host][tuning]") {
+TEST_CASE("an entry is for its products, types, epilogue, groups and number of problems", "[host][tuning]") {
   const dualgemm_args_t args = args_of(256);
   const std::string name = others(args).front();
   struct Change {
@@ -169,7 +170,8 @@ TEST_CASE("between two entries: the nearer by ratio that the model expects withi
   const TunedWeights weights{kind, false, 1, kN, kK};
   const auto cost = [&](int32_t index, int32_t m) {
     Cost c;
-    return cost_of(instance(index), {m, kN, kK}, kB200, &c) ? c.total_us : std::numeric_limits<double>::infinity();
+    return cost_of(instance(index), {m, kN, kK}, kB200, &c) ? c.total_us
+                                                            : std::numeric_limits<double>::infinity();
   };
   int taken_near = 0, taken_far = 0, left = 0;
   for (const IndexedInstance& low : instances_of(kind, false))
@@ -199,7 +201,8 @@ TEST_CASE("at equal ratios the entry of fewer rows is taken; beyond all entries 
   Cost of_best, c;
   REQUIRE(cost_of(instance(best), {64, kN, kK}, kB200, &of_best));
   for (const auto& [any, index] : instances_of(kind, false))
-    if (index != best && cost_of(*any, {64, kN, kK}, kB200, &c) && c.total_us <= of_best.total_us) other = index;
+    if (index != best && cost_of(*any, {64, kN, kK}, kB200, &c) && c.total_us <= of_best.total_us)
+      other = index;
   if (other < 0) other = best;
   for (const auto& [low, high] : {std::pair{best, other}, {other, best}}) {
     const std::vector<TunedEntry> entries = {{weights, 32, low, 1}, {weights, 128, high, 2}};
@@ -279,8 +282,9 @@ TEST_CASE("a tuning file for another GPU, driver or library is refused by what d
   const auto refused = [&](const std::string& from, const std::string& to) {
     return refusal(with_line(good, from, to), DUALGEMM_STATUS_NOT_SUPPORTED);
   };
-  CHECK_THAT(refused("gpu " + std::string(device.name), "gpu NVIDIA H900"),
-             Catch::Contains("gpu NVIDIA H900 with 148 SMs: the current device is " + std::string(device.name)));
+  CHECK_THAT(
+      refused("gpu " + std::string(device.name), "gpu NVIDIA H900"),
+      Catch::Contains("gpu NVIDIA H900 with 148 SMs: the current device is " + std::string(device.name)));
   CHECK_THAT(refused("sms 148", "sms 147"), Catch::Contains("with 147 SMs"));
   CHECK_THAT(refused("driver " + std::to_string(device.driver_version), "driver 12000"),
              Catch::Contains("driver 12000: that of this machine is"));
@@ -327,13 +331,16 @@ TEST_CASE("a damaged tuning file is refused by its line", "[host][tuning]") {
   for (size_t cell = 0; cell < std::size(cells); ++cell)
     for (const char* bad : {"", "0", "-1", "3000000000000000000000", "x y"}) {
       std::string line;
-      for (size_t i = 0; i < std::size(cells); ++i) line += (i ? " " : "") + (i == cell ? std::string(bad) : cells[i]);
+      for (size_t i = 0; i < std::size(cells); ++i)
+        line += (i ? " " : "") + (i == cell ? std::string(bad) : cells[i]);
       const std::string text = tuning_text({line});
       says(text, "line 6: \"");
     }
   // Instances that do not compute what the line says.
-  for (const auto& [from, to] : {std::pair{"FP16", "BF16"}, {"plain", "general"}, {"dense", "groups"}, {"2 ", "1 "}})
-    says(tuning_text({with_line(first, from, to)}), "line 6: " + some[0] + ": does not compute what the line says");
+  for (const auto& [from, to] :
+       {std::pair{"FP16", "BF16"}, {"plain", "general"}, {"dense", "groups"}, {"2 ", "1 "}})
+    says(tuning_text({with_line(first, from, to)}),
+         "line 6: " + some[0] + ": does not compute what the line says");
 }
 
 TEST_CASE("comments and empty lines may stand anywhere before the last line", "[host][tuning]") {
@@ -368,7 +375,8 @@ TEST_CASE("what is no file that can be read is refused", "[host][tuning]") {
   CHECK_THAT(dualgemm_last_error(), Catch::Contains("has 4194305 bytes, and a tuning file at most 4194304"));
 }
 
-TEST_CASE("a process has room for a number of entries; a file that comes again takes none", "[host][tuning]") {
+TEST_CASE("a process has room for a number of entries; a file that comes again takes none",
+          "[host][tuning]") {
   const std::string name = others(args_of(256)).front();
   std::vector<std::string> lines;
   for (int64_t rows = 1; rows <= 8192; ++rows) lines.push_back(entry(rows, name, 16));
@@ -382,8 +390,8 @@ TEST_CASE("a process has room for a number of entries; a file that comes again t
 
 TEST_CASE("a line that is written is read as it was", "[host][tuning]") {
   const TuningPlace place{"A GPU 80GB", "1.2.3-abc", 132, 13020};
-  const TuningLine line{1, DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP8_E4M3, true, true, 128, 768, 2048, 1024,
-                        "sm90m1"};
+  const TuningLine line{
+      1, DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP8_E4M3, true, true, 128, 768, 2048, 1024, "sm90m1"};
   std::string text = tuning_heading(place).get();
   text += tuning_entry(line).get();
   TuningSum sum;
