@@ -6,7 +6,7 @@
 //   sms 132
 //   driver 13000
 //   library 0.2.0-6a1f3c5d7e9b2048
-//   2 NVFP4 BF16 plain dense 1 4096 7168 256 sm90m128n64k256_bf16
+//   2 NVFP4 BF16 plain dense 1 4096 7168 256 NAME
 //   end 1 0f1e2d3c4b5a6978
 //
 // What follows a # is a comment. The last line counts the entries, and has a sum of all bytes before it.
