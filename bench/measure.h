@@ -1,5 +1,5 @@
-// measure.h -- a launch on the GPU: cold input sets, verification on sampled outputs, and timing. The method is
-// described in README.md.
+// measure.h -- a launch on the GPU: cold input sets, verification on sampled outputs, and timing. The method
+// is described in README.md.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -20,9 +20,9 @@ struct Configuration {
 
 enum class Projection { kGateUp, kQkv, kO, kDown };
 
-// Returns a layer for one row: gate, up, queries, keys and values are divided by columns, o and down by K. Of a
-// key and value head that several GPUs need, each has a copy. There is none where the numbers do not divide, or
-// for the queries, keys and values of latent attention.
+// Returns a layer for one row: gate, up, queries, keys and values are divided by columns, o and down by K. Of
+// a key and value head that several GPUs need, each has a copy. There is none where the numbers do not
+// divide, or for the queries, keys and values of latent attention.
 std::optional<Shape> projection_of(const Configuration& model, Projection layer, int32_t gpus);
 
 }  // namespace bench

@@ -1,5 +1,5 @@
-// timing.h -- how long launches take, in two ways: on a stream, and in a CUDA graph. The method is described in
-// README.md.
+// timing.h -- how long launches take, in two ways: on a stream, and in a CUDA graph. The method is described
+// in README.md.
 #pragma once
 
 #include <cuda_runtime_api.h>

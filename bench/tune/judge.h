@@ -24,7 +24,7 @@ struct Judged {
   double file_over() const { return by_file_us / fastest_us - 1; }
 };
 
-// Judges one shape; `path` is that of the file, `store` its entries. The library chooses by the model after it.
+// Judges one shape; `path` is that of the file, `store` has its entries. After it no file is in force.
 Judged judge(const Tuner& tuner, const Store& store, const std::string& path, const Shape& shape,
              const Epilogue& epilogue, int rounds);
 

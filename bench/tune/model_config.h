@@ -1,4 +1,4 @@
-// model_config.h -- from a model's config.json, as checkpoints come with it, to the sizes of its linear layers.
+// model_config.h -- from a model's config.json, as checkpoints have it, to the sizes of its linear layers.
 #pragma once
 
 #include <cstdint>

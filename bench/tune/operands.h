@@ -1,5 +1,5 @@
-// operands.h -- operands of launches that are timed and not verified: made on the device from a few megabytes of
-// random numbers, so that many sets of them take no time.
+// operands.h -- operands of launches that are timed and not verified: made on the device from a few megabytes
+// of random numbers, so that many sets of them take no time.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,11 @@
-// ranking.h -- when instances have been timed often enough. They are timed in rounds, each once in its turn, so
-// that what clocks and temperature do meanwhile happens to all of them.
+// ranking.h -- when instances have been timed often enough. They are timed in rounds, each once in its turn,
+// so that what clocks and temperature do meanwhile happens to all of them.
 //
 //   - One whose least time is a quarter more than that of the fastest is not timed any more.
-//   - From the eighth round on the leader is the one of the least median. One that was slower than the leader in
-//     all rounds but one in eight, and whose median is 0.3 % more, has lost.
-//   - The ranking is firm when only the leader is left; or after twelve rounds, when the medians of all that are
-//     left are within 0.3 %: then it does not matter. After 40 rounds it ends in any case.
+//   - From the eighth round on the leader is the one of the least median. One that was slower than the leader
+//     in all rounds but one in eight, and whose median is 0.3 % more, has lost.
+//   - The ranking is firm when only the leader is left; or after twelve rounds, when the medians of all that
+//     are left are within 0.3 %: then it does not matter. After 40 rounds it ends in any case.
 //
 // The winner is the leader, unless the instance that the model chooses is within 0.3 %: then it stays.
 #pragma once

@@ -1,5 +1,5 @@
-// store.h -- the tuning file that grows while dualgemm-tune runs. It is replaced as a whole, so that there is a
-// good file at any time.
+// store.h -- the tuning file that grows while dualgemm-tune runs. It is replaced as a whole, so that there is
+// a good file at any time.
 #pragma once
 
 #include <cstdint>

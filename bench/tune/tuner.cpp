@@ -18,8 +18,8 @@ namespace {
 using dualgemm_test::check_cuda;
 using dualgemm_test::DeviceArray;
 
-// So often the bytes of L2 lie between two uses of a set. A replay takes so long that the steps of the events'
-// clock, half a microsecond, do not matter.
+// So often the bytes of L2 lie between two uses of a set. A replay takes so long that the steps of the
+// events' clock, half a microsecond, do not matter.
 constexpr double kTimesL2 = 4, kReplayUs = 500;
 constexpr int kFewestSets = 2, kMostLaunches = 64;
 // An instance that brings in all weights this often for a problem's rows is not worth its time.
@@ -158,8 +158,8 @@ std::vector<int32_t> Tuner::Run::ids() const {
   return out;
 }
 
-// Some rows of C that are in use: the first, one in the middle, the last; of groups with room of their own the
-// first of some.
+// Some rows of C that are in use: the first, one in the middle, the last; of groups with room of their own
+// the first of some.
 std::vector<int64_t> Tuner::Run::compared_rows() const {
   const int64_t rows = shape_.offsets() ? shape_.m : int64_t{shape_.problems()} * shape_.m;
   if (shape_.mode != DUALGEMM_GROUP_MASKED) return {0, rows / 2, rows - 1};
@@ -191,8 +191,8 @@ std::vector<double> Tuner::Run::some_of_c(int32_t id) const {
   return out;
 }
 
-// Sums in another order differ by little of the largest; a result that is off by 1 % of it is another one. Only
-// types that hold numbers of 16 bits and more are compared.
+// Sums in another order differ by little of the largest; a result that is off by 1 % of it is another one.
+// Only types that hold numbers of 16 bits and more are compared.
 std::string Tuner::Run::difference(const std::vector<double>& expected, int32_t id) const {
   const std::vector<double> found = some_of_c(id);
   double largest = 0;

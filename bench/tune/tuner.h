@@ -1,5 +1,6 @@
-// tuner.h -- the instances that may run a shape, timed on the current device: cold, since each launch of a graph
-// has operands that were not used for longer than L2 remembers, and interleaved, a round of all after the other.
+// tuner.h -- the instances that may run a shape, timed on the current device: cold, since each launch of a
+// graph has operands that were not used for longer than L2 remembers, and interleaved, a round of all after
+// the other.
 #pragma once
 
 #include <cstdint>

@@ -36,7 +36,7 @@ struct TuningLine {
   std::string_view instance;
 };
 
-// Reads a text line by line. After `false` there is either no more, or fault() says what is wrong with line().
+// Reads a text line by line. After `false` there is no more, or fault() says what is wrong with line().
 class TuningReader {
  public:
   explicit TuningReader(std::string_view text) : text_(text), rest_(text) {}

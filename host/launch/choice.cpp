@@ -182,8 +182,8 @@ ActivationKind function_of(LinearActivation activation) {
   }
 }
 
-// Returns whether a tuning file has a say. Its times were measured on all SMs, and with quick activations. Under
-// BATCH_INVARIANT the instance must not depend on M, nor split K.
+// Returns whether a tuning file has a say. Its times were measured on all SMs, and with quick activations.
+// Under BATCH_INVARIANT the instance must not depend on M, nor split K.
 bool may_be_tuned(const Problem& problem, const Machine& machine) {
   return !machine.limited &&
          (problem.args.flags & (DUALGEMM_FLAG_EXACT_ACT | DUALGEMM_FLAG_BATCH_INVARIANT)) == 0;

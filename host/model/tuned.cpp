@@ -9,8 +9,8 @@
 namespace dualgemm {
 namespace {
 
-// Between tuned numbers of rows an instance is taken only if the model expects it to take at most this fraction
-// longer than the fastest: no choice of the model has been seen to cost more (host/MODEL.md).
+// Between tuned numbers of rows an instance is taken only if the model expects it to take at most this
+// fraction longer than the fastest: few choices of the model were seen to cost more (host/MODEL.md).
 constexpr double kTrusted = 0.05;
 
 auto order_of(const TunedWeights& x) {

@@ -32,8 +32,8 @@ struct TunedEntry {
 // Returns whether one entry stands before another in the order that select_tuned expects.
 bool comes_before(const TunedEntry& left, const TunedEntry& right);
 
-// Returns the index of the instance that the entries, in their order, say for a problem, or -1 where the model
-// is to choose; `rows` are those of all problems together. dualgemm.h has the rule.
+// Returns the index of the instance that the entries, in their order, say for a problem, or -1 where the
+// model is to choose; `rows` are those of all problems together. dualgemm.h has the rule.
 int32_t select_tuned(std::span<const TunedEntry> entries, const TunedWeights& weights, int64_t rows,
                      Shape shape, const Machine& machine, Allowed allowed);
 

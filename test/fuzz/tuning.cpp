@@ -1,5 +1,5 @@
-// tuning.cpp -- the reader of tuning files: a good file, then up to four lines, words or bytes of it changed, with
-// the sum of what was changed or of what was there before.
+// tuning.cpp -- the reader of tuning files: a good file, then up to four lines, words or bytes of it changed,
+// with the sum of what was changed or of what was there before.
 
 #include <algorithm>
 #include <cinttypes>

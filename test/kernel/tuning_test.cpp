@@ -1,5 +1,5 @@
-// tuning_test.cpp -- a launch under a tuning file runs the kernel of the instance that the file names, with the
-// bits of that instance, also where it is captured; and the same bits each time.
+// tuning_test.cpp -- a launch under a tuning file runs the kernel of the instance that the file names, with
+// the bits of that instance, also where it is captured; and the same bits each time.
 #include <string>
 #include <vector>
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tune_test.py -- dualgemm-tune on simulated GPUs, whose times say nothing: the file that it writes is the choice of the
-library, goes on where it was interrupted, and is judged. Without a GPU, and with what it cannot read, it says so.
+"""tune_test.py -- dualgemm-tune on simulated GPUs, whose times say nothing: what it writes is what the library chooses.
+It goes on where it was interrupted, and judges a file. Without a GPU, and with what it cannot read, it says so.
 
     tune_test.py PROGRAM SIMULATOR MODULE NVCC
 """

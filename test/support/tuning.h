@@ -1,5 +1,5 @@
-// tuning.h -- tuning files for the tests, written as host/TUNING.md says, by code that shares nothing with the
-// library's.
+// tuning.h -- tuning files for the tests, written as host/TUNING.md says, by code that shares nothing with
+// the library's.
 #pragma once
 
 #include <unistd.h>

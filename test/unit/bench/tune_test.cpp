@@ -1,5 +1,5 @@
-// tune_test.cpp -- dualgemm-tune without a GPU: when a ranking is firm, the layers of a model's config.json, lists
-// of shapes, and the file that grows.
+// tune_test.cpp -- dualgemm-tune without a GPU: when a ranking is firm, the layers of a model's config.json,
+// lists of shapes, and the file that grows.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

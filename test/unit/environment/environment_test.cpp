@@ -1,5 +1,5 @@
-// environment_test.cpp -- the tuning file of DUALGEMM_TUNING, which a process reads once. Each question is put to
-// a child that has called nothing yet. The parent calls nothing of the library.
+// environment_test.cpp -- the tuning file of DUALGEMM_TUNING, which a process reads once. Each question is
+// put to a child that has called nothing yet. The parent calls nothing of the library.
 
 #include <sys/wait.h>
 #include <unistd.h>
