@@ -29,7 +29,7 @@ configure: setup      ## CMake in build/
 # The library as it ships has a build folder of its own: its device code is compressed and names no lines of the source.
 configure_lib = NVCC=$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) && \
   cmake -S . -B $(BUILD)/lib -G Ninja -DCMAKE_BUILD_TYPE=Release -DDUALGEMM_NVCC="$$NVCC" -DDUALGEMM_DEVELOP=OFF \
-        -DDUALGEMM_BUILD_TESTS=OFF -DDUALGEMM_BUILD_BENCH=OFF -DDUALGEMM_BUILD_SIM=$(1) \
+        -DDUALGEMM_BUILD_TESTS=OFF -DDUALGEMM_BUILD_BENCH=OFF -DDUALGEMM_BUILD_SIM=$(1) -DDUALGEMM_BUILD_TUNE=$(1) \
         -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >$(BUILD)/configure_lib.log || { cat $(BUILD)/configure_lib.log; exit 1; }
 
 lib:                  ## build/lib/libdualgemm.a and .so, with nothing but nvcc, a C++ compiler, CMake and Ninja
@@ -37,7 +37,7 @@ lib:                  ## build/lib/libdualgemm.a and .so, with nothing but nvcc,
 	@$(call configure_lib,OFF)
 	@cmake --build $(BUILD)/lib -j $(JOBS)
 
-install:              ## library, CMake package, dualgemm.pc, dualgemm-sim and dualgemm-report, into PREFIX
+install:              ## library, CMake package, dualgemm.pc, dualgemm-sim, -report and -tune, into PREFIX
 	@.ci/setup install
 	@$(call configure_lib,ON)
 	@cmake --build $(BUILD)/lib -j $(JOBS)

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <stdexcept>
-#include <string>
 
 #include "host/common/sf_layout.h"
 #include "host/model/tiling.h"
@@ -15,8 +13,6 @@ namespace {
 using dualgemm::ceil_div;
 using dualgemm::sf_bytes;
 
-constexpr size_t kMuchWorkspace = size_t{1} << 40;
-
 // The choice looks at the numbers alone, but the arguments are checked as for a launch.
 const dualgemm::Instance& chosen(const dualgemm_args_t& args, const dualgemm_device_t& device) {
   int32_t id;
@@ -26,57 +22,10 @@ const dualgemm::Instance& chosen(const dualgemm_args_t& args, const dualgemm_dev
 
 }  // namespace
 
-void check(dualgemm_status_t status, const char* what) {
-  if (status == DUALGEMM_STATUS_SUCCESS) return;
-  throw std::runtime_error(std::string(what) + ": " + dualgemm_status_name(status) + ": " +
-                           dualgemm_last_error());
-}
-
 dualgemm_device_t described_b200() {
-  dualgemm_device_t device = {sizeof(dualgemm_device_t), 10, 0, 148, 13000, 0, {}, 0, 0};
+  dualgemm_device_t device = {sizeof(dualgemm_device_t), 10, 0, 148, 13000, 0, {}, 0, 0, 0};
   std::snprintf(device.name, sizeof device.name, "NVIDIA B200 (described)");
   return device;
-}
-
-dualgemm_args_t sizes_of(const Shape& shape, const Epilogue& epilogue) {
-  dualgemm_args_t args;
-  dualgemm_args_init(&args);
-  args.m = shape.m;
-  args.n = shape.n;
-  args.k = shape.k;
-  args.lda = args.ldb1 = ceil_div(shape.k, 32) * 32;
-  args.products = shape.products;
-  if (shape.products == 2) args.ldb2 = args.ldb1;
-  args.ldc = epilogue.pitch(shape.n);
-  args.a_dtype = shape.a_dtype;
-  args.c_dtype = epilogue.dtype;
-  if (shape.products == 2) args.activation = epilogue.activation;
-  else args.linear_activation = epilogue.linear_activation;
-  if (shape.grouped()) {
-    args.group_mode = shape.mode;
-    args.groups = shape.problems();
-    args.expected_rows = static_cast<int32_t>(ceil_div(shape.rows(), args.groups));
-  } else {
-    args.batch = shape.batch;
-  }
-  return args;
-}
-
-dualgemm_args_t described_args(const Shape& shape, const Epilogue& epilogue) {
-  dualgemm_args_t args = sizes_of(shape, epilogue);
-  uintptr_t address = uintptr_t{1} << 40;
-  for (const void** input : {&args.a, &args.b1, &args.b2, &args.sfa, &args.sfb1, &args.sfb2})
-    *input = reinterpret_cast<const void*>(address += uintptr_t{1} << 40);
-  args.c = reinterpret_cast<void*>(address += uintptr_t{1} << 40);
-  if (!shape.packed_a()) args.sfa = nullptr;
-  if (shape.products == 1) args.b2 = args.sfb2 = nullptr;
-  args.workspace = reinterpret_cast<void*>(uintptr_t{1} << 56);  // behind the largest C
-  args.workspace_size = kMuchWorkspace;
-  if (args.c_dtype == DUALGEMM_DTYPE_NVFP4)
-    args.sfc = reinterpret_cast<void*>(address + (uintptr_t{1} << 40));
-  if (args.group_mode != DUALGEMM_GROUP_NONE)
-    args.group_rows = reinterpret_cast<const int32_t*>(uintptr_t{1} << 40);
-  return args;
 }
 
 Budget budget_of(const Shape& shape, const Epilogue& epilogue, const dualgemm_device_t& device) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "arguments.h"
 #include "dualgemm.h"
 #include "kernel/instance.h"
 #include "shapes.h"
@@ -37,20 +38,9 @@ constexpr TensorRate tensor_rate(const dualgemm_device_t& device,
   return {"NVFP4", 2ll * 128 * 256 * 64 / 128};
 }
 
-// Returns everything that the library is told in numbers: no pointers yet. A usual group is said to have the
-// mean of all.
-dualgemm_args_t sizes_of(const Shape& shape, const Epilogue& epilogue);
-
-// The same with addresses, which nothing follows: distinct and aligned, as the checks of a launch ask for. An
-// A of 16 bits comes with all the workspace that a launch may make use of, as inputs.h has it.
-dualgemm_args_t described_args(const Shape& shape, const Epilogue& epilogue);
-
 Budget budget_of(const Shape& shape, const Epilogue& epilogue, const dualgemm_device_t& device);
 
 // Returns a B200, to ask about when there is none.
 dualgemm_device_t described_b200();
-
-// Throws std::runtime_error with the library's own words unless `status` is SUCCESS.
-void check(dualgemm_status_t status, const char* what);
 
 }  // namespace bench

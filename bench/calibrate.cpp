@@ -172,8 +172,9 @@ std::string distance_text(const Distance& x) {
 std::string calibration(const nlohmann::json& report) {
   const std::vector<Problem> problems = problems_of(report);
   const auto& device = report.at("device");
-  const dualgemm::Machine machine{device.at("sms")};
-  const CostConstants before = dualgemm::cost_table(dualgemm::Arch::kSm90).constants;
+  dualgemm::Machine machine{device.at("sms")};
+  machine.memory_gb_s = static_cast<int32_t>(1e3 * device.at("roofs").at("dram_tb_per_s").get<double>());
+  const CostConstants before = dualgemm::cost_constants(dualgemm::Arch::kSm90, machine.memory_gb_s);
   const CostConstants after = fit(problems, machine, before);
   std::string out =
       fmt::format("{}, driver {}, {}: {} problems{}\n", device.at("name").get<std::string>(),

@@ -3,19 +3,12 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string>
+#include <optional>
+
+#include "projections.h"
 
 namespace bench {
 namespace {
-
-// What a model's public configuration says. Where a model has experts, `intermediate` is that of one of them.
-struct Configuration {
-  const char* name;
-  int32_t hidden, intermediate;
-  int32_t heads, head_size;  // of the queries
-  int32_t kv_heads;          // of the keys, and as many of the values; none: attention is latent
-  bool experts = false;
-};
 
 constexpr Configuration kConfigurations[] = {{"Llama-3.2-1B", 2048, 8192, 32, 64, 8},
                                              {"Llama-3.2-3B", 3072, 8192, 24, 128, 8},
@@ -57,12 +50,12 @@ class WeightList {
   explicit WeightList(int32_t products) : products_(products) {}
 
   // Adds them, unless they are there or the benchmark does not take such sizes (N % 8, K % 32).
-  void add(int32_t n, int32_t k, const std::string& label) {
-    const auto same = [&](const Shape& x) { return x.n == n && x.k == k; };
-    if (n % 8 != 0 || k % 32 != 0 || int64_t{n} * k > kMostWeights ||
+  void add(const Shape& shape) {
+    const auto same = [&](const Shape& x) { return x.n == shape.n && x.k == shape.k; };
+    if (shape.n % 8 != 0 || shape.k % 32 != 0 || int64_t{shape.n} * shape.k > kMostWeights ||
         std::any_of(all_.begin(), all_.end(), same))
       return;
-    all_.push_back({1, n, k, label});
+    all_.push_back(shape);
     all_.back().products = products_;
   }
   const std::vector<Shape>& all() const { return all_; }
@@ -72,29 +65,6 @@ class WeightList {
   std::vector<Shape> all_;
 };
 
-enum class Projection { kGateUp, kQkv, kO, kDown };
-
-// Adds a layer of a model as tensor parallelism divides it: gate, up, queries, keys and values by columns, o
-// and down by K. Of a key and value head that several GPUs need, each has a copy.
-void add_projection(WeightList* weights, const Configuration& model, Projection layer, int32_t gpus) {
-  const auto label = [&](const char* what) {
-    return model.name + std::string(what) + (gpus > 1 ? ", 1/" + std::to_string(gpus) : "");
-  };
-  if (layer == Projection::kGateUp || layer == Projection::kDown) {
-    if (model.intermediate % gpus != 0) return;
-    const int32_t intermediate = model.intermediate / gpus;
-    if (layer == Projection::kGateUp)
-      weights->add(intermediate, model.hidden, label(model.experts ? " expert" : ""));
-    else weights->add(model.hidden, intermediate, label(model.experts ? " expert down" : " down"));
-    return;
-  }
-  const bool latent = model.kv_heads == 0, copies = !latent && gpus % model.kv_heads == 0;
-  if (model.heads % gpus != 0 || (model.kv_heads % gpus != 0 && !copies)) return;
-  const int32_t heads = model.heads / gpus, kv_heads = std::max(1, model.kv_heads / gpus);
-  if (layer == Projection::kO) weights->add(model.hidden, heads * model.head_size, label(" o"));
-  else if (!latent) weights->add((heads + 2 * kv_heads) * model.head_size, model.hidden, label(" qkv"));
-}
-
 std::vector<Shape> weights_of_models(int32_t products) {
   const std::vector<Projection> layers =
       products == 2 ? std::vector{Projection::kGateUp}
@@ -102,7 +72,8 @@ std::vector<Shape> weights_of_models(int32_t products) {
   WeightList weights(products);
   for (const Projection layer : layers)
     for (const Configuration& model : kConfigurations)
-      for (const int32_t gpus : {1, 2, 4, 8}) add_projection(&weights, model, layer, gpus);
+      for (const int32_t gpus : {1, 2, 4, 8})
+        if (const std::optional<Shape> shape = projection_of(model, layer, gpus)) weights.add(*shape);
   return weights.all();
 }
 

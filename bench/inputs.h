@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dualgemm.h"
+#include "random_operands.h"
 #include "shapes.h"
 #include "test/ref/dual_gemm.h"
 #include "test/support/device_memory.h"
@@ -86,9 +87,6 @@ class InputSet {
 
 // Returns the bytes of one set.
 double set_bytes(const Shape& shape, const Epilogue& epilogue);
-
-// Returns `rows` rows of k uniform numbers in [-1, 1), rounded to a type of 16 bits.
-std::vector<uint8_t> random_halves(int64_t rows, int64_t k, dualgemm_dtype_t dtype, Rng& random);
 
 // Returns how many sets of so many bytes and operations there are: `wanted`, as long as they take less than
 // 16 GB, which is 100 times the L2 of a B200, and their launches about 10 ms at one PFLOP/s; two are always

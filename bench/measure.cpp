@@ -9,66 +9,6 @@
 #include "inputs.h"
 
 namespace bench {
-namespace {
-
-constexpr size_t kFlushBytes = size_t{512} << 20;  // four times the L2 of a B200
-constexpr int kFlushPasses = 16;  // 8 GiB written: over a millisecond, in which the launches queue up
-constexpr int kWarmUpReplays = 3;
-
-class Event {
- public:
-  Event() { check_cuda(cudaEventCreate(&event_), "cudaEventCreate"); }
-  ~Event() { cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  void record(cudaStream_t stream) const { check_cuda(cudaEventRecord(event_, stream), "cudaEventRecord"); }
-  double us_since(const Event& start) const {
-    float ms;
-    check_cuda(cudaEventElapsedTime(&ms, start.event_, event_), "cudaEventElapsedTime");
-    return ms * 1e3;
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
-
-Timing summarise(std::vector<double> us) {
-  std::sort(us.begin(), us.end());
-  const auto at = [&](double share) { return us[static_cast<size_t>(share * (us.size() - 1) + 0.5)]; };
-  return {at(0.5), at(0.1), at(0.9)};
-}
-
-// The launches of one way, as a graph.
-class Graph {
- public:
-  Graph(cudaStream_t stream, const std::function<void()>& launch) : stream_(stream) {
-    check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-    cudaGraph_t graph = nullptr;
-    try {
-      launch();
-    } catch (...) {
-      cudaStreamEndCapture(stream, &graph);  // what comes next finds the stream as it was
-      if (graph != nullptr) cudaGraphDestroy(graph);
-      throw;
-    }
-    check_cuda(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
-    const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
-    cudaGraphDestroy(graph);
-    check_cuda(status, "cudaGraphInstantiate");
-  }
-  ~Graph() { cudaGraphExecDestroy(executable_); }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-  void replay() const { check_cuda(cudaGraphLaunch(executable_, stream_), "cudaGraphLaunch"); }
-
- private:
-  cudaStream_t stream_;
-  cudaGraphExec_t executable_ = nullptr;
-};
-
-void synchronize(cudaStream_t stream) { check_cuda(cudaStreamSynchronize(stream), "the kernel"); }
-
-}  // namespace
 
 struct Workload::Impl {
   Impl(const Shape& s, const Epilogue& e, int count, uint64_t seed)
@@ -90,7 +30,7 @@ struct Workload::Impl {
       });
     return ways;
   }
-  void synchronize() const { bench::synchronize(stream); }
+  void synchronize() const { check_cuda(cudaStreamSynchronize(stream), "the kernel"); }
 
   // The first two sets are verified, and the others hold the numbers of one of them at other addresses: they
   // are as cold, and need not be made on the CPU.
@@ -103,48 +43,6 @@ struct Workload::Impl {
   cudaStream_t stream = nullptr;
   std::vector<std::unique_ptr<InputSet>> sets;
 };
-
-std::vector<Timing> in_turns(size_t ways, int repeats, const std::function<double(size_t)>& time) {
-  std::vector<std::vector<double>> us(ways);
-  for (int repeat = 0; repeat < repeats; ++repeat)
-    for (size_t way = 0; way < ways; ++way) us[way].push_back(time(way));
-  std::vector<Timing> out;
-  for (const std::vector<double>& of_way : us) out.push_back(summarise(of_way));
-  return out;
-}
-
-std::vector<Timing> time_stream(const std::vector<Enqueue>& ways, int launches, int repeats,
-                                cudaStream_t stream) {
-  const DeviceArray<uint8_t> flush(kFlushBytes);
-  const Event start, stop;
-  for (const Enqueue& way : ways) way(stream);
-  return in_turns(ways.size(), repeats, [&](size_t way) {
-    synchronize(stream);
-    for (int pass = 0; pass < kFlushPasses; ++pass)
-      check_cuda(cudaMemsetAsync(flush.data(), pass, kFlushBytes, stream), "cudaMemsetAsync");
-    start.record(stream);
-    ways[way](stream);
-    stop.record(stream);
-    synchronize(stream);
-    return stop.us_since(start) / launches;
-  });
-}
-
-std::vector<Timing> time_graph(const std::vector<Enqueue>& ways, int launches, int repeats,
-                               cudaStream_t stream) {
-  std::vector<std::unique_ptr<Graph>> graphs;
-  for (const Enqueue& way : ways) graphs.push_back(std::make_unique<Graph>(stream, [&] { way(stream); }));
-  const Event start, stop;
-  const auto time = [&](size_t way) {
-    start.record(stream);
-    graphs[way]->replay();
-    stop.record(stream);
-    synchronize(stream);
-    return stop.us_since(start) / launches;
-  };
-  in_turns(ways.size(), kWarmUpReplays, time);
-  return in_turns(ways.size(), repeats, time);
-}
 
 void launch_library(const dualgemm_args_t& args, cudaStream_t stream) {
   check(dualgemm_launch_ex(&args, stream), "dualgemm_launch_ex");

@@ -12,18 +12,19 @@ namespace bench {
 
 Modelled modelled(const dualgemm::Instance& instance, const dualgemm::Shape& shape,
                   const dualgemm::Machine& machine) {
-  const dualgemm::CostTable& table = dualgemm::cost_table(instance.plan.arch);
+  const dualgemm::Arch arch = instance.plan.arch;
+  const dualgemm::CostConstants& usual = dualgemm::cost_constants(arch, machine.memory_gb_s);
   const auto cost_with = [&](const dualgemm::CostConstants& constants) {
     dualgemm::Cost cost;
     if (!cost_of(instance, shape, machine, &cost, constants))
       throw std::runtime_error(std::string(instance.name) + " cannot take this shape");
     return cost;
   };
-  Modelled out{cost_with(table.constants), 0, 0};
+  Modelled out{cost_with(usual), 0, 0};
   out.low_us = out.high_us = out.us();
-  for (const dualgemm::CostRange& range : table.ranges)
+  for (const dualgemm::CostRange& range : dualgemm::cost_table(arch).ranges)
     for (const double value : {range.low, range.high}) {
-      dualgemm::CostConstants constants = table.constants;
+      dualgemm::CostConstants constants = usual;
       constants.*range.constant = value;
       const double us = cost_with(constants).total_us;
       out.low_us = std::min(out.low_us, us);

@@ -1,6 +1,11 @@
 // names.h -- the outputs and the activations, in the order and by the names that the tables of the benchmark
-// have for them.
+// have for them, and the types as the options of programs call them.
 #pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
 
 #include "host/common/names.h"
 #include "host/include/dualgemm.h"
@@ -37,5 +42,29 @@ inline constexpr Named<dualgemm_linear_activation_t> kLinearActivations[] = {
     named(DUALGEMM_LINEAR_ACTIVATION_NONE),      named(DUALGEMM_LINEAR_ACTIVATION_SILU),
     named(DUALGEMM_LINEAR_ACTIVATION_GELU_TANH), named(DUALGEMM_LINEAR_ACTIVATION_GELU_ERF),
     named(DUALGEMM_LINEAR_ACTIVATION_RELU),      named(DUALGEMM_LINEAR_ACTIVATION_RELU2)};
+
+// What --dtype calls the types of C.
+inline constexpr Named<dualgemm_dtype_t> kTypes[] = {{DUALGEMM_DTYPE_FP16, "fp16"},
+                                                     {DUALGEMM_DTYPE_BF16, "bf16"},
+                                                     {DUALGEMM_DTYPE_FP32, "fp32"},
+                                                     {DUALGEMM_DTYPE_FP8_E4M3, "fp8"},
+                                                     {DUALGEMM_DTYPE_NVFP4, "nvfp4"}};
+
+// What --a-dtype calls the types of A.
+inline constexpr Named<dualgemm_dtype_t> kTypesOfA[] = {
+    {DUALGEMM_DTYPE_NVFP4, "nvfp4"}, {DUALGEMM_DTYPE_BF16, "bf16"}, {DUALGEMM_DTYPE_FP16, "fp16"}};
+
+// Return the names of such a list, and the number of one of its names.
+template <class List>
+std::vector<std::string> names_of(const List& list) {
+  std::vector<std::string> out;
+  for (const auto& entry : list) out.push_back(entry.name);
+  return out;
+}
+template <class List>
+auto number_of(const List& list, const std::string& name) {
+  return std::find_if(std::begin(list), std::end(list), [&](const auto& entry) { return entry.name == name; })
+      ->number;
+}
 
 }  // namespace bench

@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <iterator>
 #include <stdexcept>
 
 #include "ablation/tables.h"
@@ -12,29 +11,6 @@
 
 namespace bench {
 namespace {
-
-// What --dtype calls the types of C.
-constexpr Named<dualgemm_dtype_t> kTypes[] = {{DUALGEMM_DTYPE_FP16, "fp16"},
-                                              {DUALGEMM_DTYPE_BF16, "bf16"},
-                                              {DUALGEMM_DTYPE_FP32, "fp32"},
-                                              {DUALGEMM_DTYPE_FP8_E4M3, "fp8"},
-                                              {DUALGEMM_DTYPE_NVFP4, "nvfp4"}};
-
-// What --a-dtype calls the types of A.
-constexpr Named<dualgemm_dtype_t> kTypesOfA[] = {
-    {DUALGEMM_DTYPE_NVFP4, "nvfp4"}, {DUALGEMM_DTYPE_BF16, "bf16"}, {DUALGEMM_DTYPE_FP16, "fp16"}};
-
-template <class List>
-std::vector<std::string> names_of(const List& list) {
-  std::vector<std::string> out;
-  for (const auto& entry : list) out.push_back(entry.name);
-  return out;
-}
-template <class List>
-auto number_of(const List& list, const std::string& name) {
-  return std::find_if(std::begin(list), std::end(list), [&](const auto& entry) { return entry.name == name; })
-      ->number;
-}
 
 std::vector<Shape> named_shapes(const Options& options) {
   std::vector<Shape> out;

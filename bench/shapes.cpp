@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 #include <regex>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -95,6 +96,28 @@ Shape parse_shape(const std::string& text) {
   }
   if (shape.m < 1 || shape.n < 1 || shape.k < 1 || shape.batch < 1) refuse(text, "numbers must be positive");
   return shape;
+}
+
+std::vector<Shape> parse_shape_list(const std::string& text) {
+  std::vector<Shape> out;
+  std::istringstream lines(text);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string products, shape;
+    if (!(words >> products)) continue;
+    try {
+      if ((products != "1" && products != "2") || !(words >> shape))
+        throw std::runtime_error("\"" + line + "\": expected 1 or 2 and a shape");
+      out.push_back(parse_shape(shape));
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error("line " + std::to_string(number) + ": " + error.what());
+    }
+    out.back().products = products[0] - '0';
+    std::getline(words >> std::ws, out.back().label);
+    if (out.back().label.empty()) out.back().label = "list";
+  }
+  return out;
 }
 
 void check_compact(const Shape& shape) {

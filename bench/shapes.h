@@ -41,6 +41,10 @@ std::vector<int32_t> skewed_rows(int32_t groups, int64_t total);
 // Parses the arguments of --shape (README.md); throws std::runtime_error.
 Shape parse_shape(const std::string& text);
 
+// Reads a list of shapes: on each line the products of A, 1 or 2, a shape as --shape takes it, and a label.
+// What follows a # is a comment. Throws std::runtime_error, which names the line.
+std::vector<Shape> parse_shape_list(const std::string& text);
+
 // Throws std::runtime_error for a shape that the library may take, but whose rows the benchmark cannot lay
 // out without gaps.
 void check_compact(const Shape& shape);

@@ -47,6 +47,14 @@ dualgemm_status_t read_numbers(int ordinal, dualgemm_device_t* device) {
   return DUALGEMM_STATUS_SUCCESS;
 }
 
+// The choice does without it where the device does not tell it.
+void read_memory(int ordinal, dualgemm_device_t* device) {
+  int khz = 0, bits = 0;
+  if (cudaDeviceGetAttribute(&khz, cudaDevAttrMemoryClockRate, ordinal) == cudaSuccess &&
+      cudaDeviceGetAttribute(&bits, cudaDevAttrGlobalMemoryBusWidth, ordinal) == cudaSuccess)
+    device->memory_gb_s = static_cast<int32_t>(int64_t{khz} * 2 * bits / 8 / 1'000'000);
+}
+
 constinit DriverFunction get_device{"cuDeviceGet", 2000}, get_name{"cuDeviceGetName", 2000};
 
 // The name is used only in messages; where the driver does not tell it, it stays empty.
@@ -126,6 +134,7 @@ dualgemm_status_t describe_device(int ordinal, dualgemm_device_t* device, bool* 
   device->ordinal = ordinal;
   if (auto status = read_numbers(ordinal, device)) return status;
   read_name(ordinal, device);
+  read_memory(ordinal, device);
   {
     const UnreportedErrors unreported;
     if (check_device(*device) != DUALGEMM_STATUS_SUCCESS)  // no kernel runs there: nothing to ask about

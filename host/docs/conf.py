@@ -47,7 +47,7 @@ breathe_domain_by_extension = {"h": "c"}
 # What the sidebar shows, in the order in which one reads. A page that is not here is an error.
 NAVIGATION = {
     "Manual": ["host/README", "host/BUILDING", "host/FORMATS", "host/GROUPS", "host/CHECKPOINT", "host/LAUNCHING",
-               "host/ERRORS", "host/DEBUGGING", "host/ENGINES", "host/MODEL", "host/PEERS",
+               "host/ERRORS", "host/DEBUGGING", "host/ENGINES", "host/MODEL", "host/TUNING", "host/PEERS",
                "Examples <test/example/README>", "Examples: a checkpoint <test/example/checkpoint/README>"],
     "Reference": ["host/docs/c", "host/python/README", "host/docs/python"],
     "Speed": ["host/docs/benchmarks", "bench/HOPPER", "bench/README", "bench/contest/README"],

@@ -315,7 +315,7 @@ DUALGEMM_API dualgemm_status_t dualgemm_try_launch(const dualgemm_args_t* args, 
                                                    dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 
 /* Optional: loads every kernel on the current device now, so that the first launch, or one inside a stream
- * capture, has nothing left to load. */
+ * capture, has nothing left to load. It also reads the file of DUALGEMM_TUNING (below). */
 DUALGEMM_API dualgemm_status_t dualgemm_init(void) DUALGEMM_NOEXCEPT;
 
 /* ---- questions ----------------------------------------------------------------------------------------- */
@@ -336,6 +336,9 @@ typedef struct dualgemm_device {
    * -1 = none: dualgemm_current_device says so where CUDA counts 0, or cannot count, and a launch then takes an
    * instance without such clusters. Libraries of 0.2 refuse -1. */
   int32_t clusters_of_2, clusters_of_4;
+  /* Since 0.3.0. 10^9 bytes per second at the pins of DRAM: two transfers per clock of the memory, times the width of
+   * its bus. By it the choice tells an H200 from an H100. 0 = not known. */
+  int32_t memory_gb_s;
 } dualgemm_device_t;
 
 /* Sets the size, and all else to 0. */
@@ -751,6 +754,58 @@ DUALGEMM_API dualgemm_status_t dualgemm_import_mxfp4_host(const void* q, int64_t
  * and of groups with MASKED. Plain loops: 2 m n k multiplications. */
 DUALGEMM_API dualgemm_status_t dualgemm_reference_host(const dualgemm_args_t* args,
                                                        double* y) DUALGEMM_NOEXCEPT;
+
+/* ---- tuning: the choice by measured times --------------------------------------------------------------- */
+
+/* Which instance a launch runs is chosen by a model of the GPU. dualgemm-tune times the instances on the GPU
+ * that is there and writes what was fastest into a file (manual: TUNING.md), by which the choice goes instead
+ * where the file has the launch's
+ *
+ *     products, a_dtype, c_dtype, plain or general epilogue, groups or none, number of problems (of the batch,
+ *     or groups, empty ones counted), N, K
+ *
+ * and, for its rows, one of these rules. Rows are those of all problems together: M * batch; M with OFFSETS,
+ * groups * M with MASKED; or, if there are expected_rows, so many for each group that can have a row.
+ *   - that of the same rows: its instance;
+ *   - rows between those of two entries: the instance of the one whose rows are nearer by their ratio, the
+ *     smaller at equal ratios, if the model expects it to take at most 5 % longer than the fastest, else that
+ *     of the other on the same condition, else the choice of the model;
+ *   - rows below those of all entries, or above: the choice of the model.
+ * The model also chooses where the instance cannot run, for lack of workspace, and for launches with max_sms
+ * below the SMs of the device, with EXACT_ACT or with BATCH_INVARIANT. An instance_id is what is launched,
+ * whatever a file says. The same call gives the same bits under the same file. All since 0.3.0. */
+
+/* Reads a file; all launches of the process that come after it go by it, on devices as the current one. NULL:
+ * by none any more. What is refused changes nothing, and dualgemm_last_error() names the file, the line and
+ * the reason: a file that cannot be read, is damaged or has no end is INVALID_VALUE, a file for another GPU,
+ * driver or library NOT_SUPPORTED. A process has room for 8,192 entries and 256 files, each counted once,
+ * however often it is loaded. Not to be called in a stream capture.
+ *
+ * The file that the variable DUALGEMM_TUNING names is read once, by the first call of the process that asks
+ * about the current device for a choice: dualgemm_init, a launch, dualgemm_can_implement,
+ * dualgemm_workspace_size, dualgemm_tuning_info. A launch into a stream that is captured leaves that to a
+ * later call. It is not read once a call of this function has succeeded. If it is refused, nothing fails. */
+DUALGEMM_API dualgemm_status_t dualgemm_load_tuning(const char* path) DUALGEMM_NOEXCEPT;
+
+/* What launches on the current device go by. */
+typedef struct dualgemm_tuning_info {
+  uint32_t struct_size;     /* set by dualgemm_tuning_info_init */
+  int32_t entries;          /* of the file in force; 0: the model chooses, there is no file for this device */
+  int32_t status;           /* dualgemm_status_t of the last file that was read; SUCCESS also if none was */
+  int32_t from_environment; /* 1: that was the file of DUALGEMM_TUNING */
+  const char* library;      /* what files for this library say of it. A static string */
+  char path[512];           /* of the file in force, as it was given, cut off at its end; "" = none */
+  char message[1024];       /* why the last file was refused; "" if it was not */
+} dualgemm_tuning_info_t;
+
+/* Sets the size, and all else to 0. */
+DUALGEMM_API void dualgemm_tuning_info_init_sized(dualgemm_tuning_info_t* info,
+                                                  size_t struct_size) DUALGEMM_NOEXCEPT;
+#define dualgemm_tuning_info_init(info) \
+  dualgemm_tuning_info_init_sized((info), sizeof(dualgemm_tuning_info_t))
+
+/* Fills in a structure that dualgemm_tuning_info_init has seen. */
+DUALGEMM_API dualgemm_status_t dualgemm_tuning_info(dualgemm_tuning_info_t* info) DUALGEMM_NOEXCEPT;
 
 #ifdef __cplusplus
 }

@@ -17,6 +17,7 @@
 #include "host/launch/choice.h"
 #include "host/launch/launch.h"
 #include "host/launch/load.h"
+#include "host/launch/tuning.h"
 #include "host/launch/validate.h"
 #include "kernel/instance.h"
 
@@ -55,7 +56,9 @@ size_t usable_workspace(const Problem& problem) {
   const CudaErrorScope errors;
   const UnreportedErrors unreported;
   dualgemm_device_t device;
-  return query_current_device(&device) == kOk ? usable_workspace(problem, device) : 0;
+  if (query_current_device(&device) != kOk) return 0;
+  read_environment_tuning(device);
+  return usable_workspace(problem, device);
 }
 
 // Chooses the instance of a launch with these arguments, and looks up its pointers on the device.
@@ -81,6 +84,7 @@ dualgemm_status_t launch(const dualgemm_args_t* args, cudaStream_t stream) {
   const CudaErrorScope errors;
   dualgemm_device_t device;
   if (auto status = query_current_device(&device)) return status;
+  read_environment_tuning(device, stream);
   return launch(problem, device, stream);
 }
 
@@ -96,6 +100,7 @@ dualgemm_status_t try_launch(const dualgemm_args_t* args, size_t* bytes, cudaStr
   const CudaErrorScope errors;
   dualgemm_device_t device;
   if (auto status = query_current_device(&device)) return status;
+  read_environment_tuning(device, stream);
   *bytes = usable_workspace(problem, device);
   if (problem.args.workspace_size < *bytes)
     return fail(DUALGEMM_STATUS_WORKSPACE_TOO_SMALL, "workspace_size=%zu: the launch would use %zu bytes",
@@ -185,6 +190,7 @@ dualgemm_status_t dualgemm_init(void) noexcept {
   dualgemm_device_t device;
   if (auto status = query_current_device(&device)) return status;
   if (auto status = check_device(device)) return status;
+  read_environment_tuning(device);
   if (auto status = load_all(device)) return status;
   return load_conversions();
 }
@@ -207,6 +213,7 @@ dualgemm_status_t dualgemm_can_implement(const dualgemm_args_t* args) noexcept {
   const CudaErrorScope errors;
   dualgemm_device_t device;
   if (auto status = query_current_device(&device)) return status;
+  read_environment_tuning(device);
   IndexedInstance chosen;
   return ask(problem, device, &chosen);
 }

@@ -13,8 +13,10 @@
 #include "host/common/text.h"
 #include "host/launch/prepare_a.h"
 #include "host/launch/supported.h"
+#include "host/launch/tuning.h"
 #include "host/model/select_instance.h"
 #include "host/model/tiling.h"
+#include "host/model/tuned.h"
 
 namespace dualgemm {
 namespace {
@@ -29,9 +31,23 @@ struct Question {
   Shape shape;
   Machine machine;
   Allowed allowed;
+  const Tuning* tuning = nullptr;  // null: the model chooses
+  // Where there is one: the problems of the batch, or groups, empty ones counted, and the rows of all.
+  int32_t problems = 0;
+  int64_t rows = 0;
 
   bool operator==(const Question&) const = default;
 };
+
+int32_t index_for(const Question& x) {
+  if (x.tuning)
+    if (const int32_t index =
+            select_tuned(x.tuning->entries, {x.kind, x.shape.grouped, x.problems, x.shape.n, x.shape.k},
+                         x.rows, x.shape, x.machine, x.allowed);
+        index >= 0)
+      return index;
+  return select_instance(x.kind, x.shape, x.machine, x.allowed);
+}
 
 // A program asks about the same few problems again and again, and about each problem perhaps twice: which
 // workspace it wants, and then which instance to launch without one. Each thread remembers its last answers
@@ -52,7 +68,7 @@ IndexedInstance answer(const Question& question) {
   Remembered& place = places[mixed >> 26];
   static_assert(kPlaces == 1 << (32 - 26));
   if (!(place.question == question)) {
-    const int32_t index = select_instance(question.kind, shape, question.machine, question.allowed);
+    const int32_t index = index_for(question);
     place = {question, index < 0 ? kNoInstance : IndexedInstance{&instance(index), index}};
   }
   return place.choice;
@@ -166,6 +182,19 @@ ActivationKind function_of(LinearActivation activation) {
   }
 }
 
+// Returns whether a tuning file has a say. Its times were measured on all SMs, and with quick activations.
+// Under BATCH_INVARIANT the instance must not depend on M, nor split K.
+bool may_be_tuned(const Problem& problem, const Machine& machine) {
+  return !machine.limited &&
+         (problem.args.flags & (DUALGEMM_FLAG_EXACT_ACT | DUALGEMM_FLAG_BATCH_INVARIANT)) == 0;
+}
+
+// Returns the rows by which a tuning file is asked, of all problems together.
+int64_t tuned_rows(const Problem& problem, const Shape& shape) {
+  if (problem.group_offsets() && problem.args.expected_rows == 0) return problem.args.m;
+  return int64_t{shape.m} * shape.problems;
+}
+
 }  // namespace
 
 size_t workspace_for(const Problem& problem, const Instance& instance) {
@@ -230,10 +259,18 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
       shape.problems = 1;
     }
   }
-  *choice = answer({kind, shape, machine, allowed});
+  Question question{kind, shape, machine, allowed};
+  if (may_be_tuned(problem, machine)) question.tuning = tuning_for(device);
+  if (question.tuning) {
+    question.problems = problem.problems;
+    question.rows = tuned_rows(problem, shape);
+  }
+  *choice = answer(question);
   // If no plain instance runs on the device, a general instance computes the same.
-  if (!choice->instance && !kind.general)
-    *choice = answer({{kind.arch, kind.c_type, true, kind.a_type, kind.products}, shape, machine, allowed});
+  if (!choice->instance && !kind.general) {
+    question.kind.general = true;
+    *choice = answer(question);
+  }
   return choice->instance ? check_tiles(problem, *choice->instance) : fail_none(problem, kind, machine);
 }
 

@@ -1,5 +1,5 @@
-// choice.h -- the instance for a checked problem on a device: the one that the caller asks for, or the one
-// that the cost model ranks first. It makes no CUDA call.
+// choice.h -- the instance for a checked problem on a device: the one that the caller asks for, the one that
+// a tuning file names, or the one that the cost model ranks first. It makes no CUDA call.
 #pragma once
 
 #include <cstddef>

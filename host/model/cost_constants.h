@@ -89,6 +89,9 @@ struct CostTable {
   CostConstants constants;
   std::span<const CostRange> ranges;
   void (*complete)(const Work&, const Machine&, Cost*);
+  // Of devices whose DRAM has so many 10^9 bytes per second at its pins, or more.
+  int32_t fast_memory_gb_s = std::numeric_limits<int32_t>::max();
+  CostConstants with_fast_memory = constants;
 };
 
 // ---- B200: we measured none of these on a Blackwell GPU --------------------------------------------------
@@ -260,10 +263,16 @@ inline constexpr CostRange kHopperRanges[] = {
     {"pass over A", &CostConstants::pass, 1.2, 4.5},
 };
 
-// The tables are in the order of Arch. Nothing that a launch knows of a device tells an H200 from an H100, so
-// the choice takes the constants of an H100.
-inline constexpr CostTable kCostTables[] = {{kH100Costs, kHopperRanges, cost_sm90},
+// The tables are in the order of Arch. The pins of an H100 have 3352e9 bytes per second, those of an H200
+// 4814e9: the boundary is their mean. Other boards of Hopper lie on either side of it, and were not measured.
+inline constexpr CostTable kCostTables[] = {{kH100Costs, kHopperRanges, cost_sm90, 4083, kH200Costs},
                                             {kB200Costs, kB200Ranges, cost_sm100}};
 constexpr const CostTable& cost_table(Arch arch) { return kCostTables[static_cast<int32_t>(arch)]; }
+
+// Returns the constants of a device of this architecture; 0 is DRAM that is not known.
+constexpr const CostConstants& cost_constants(Arch arch, int32_t memory_gb_s) {
+  const CostTable& table = cost_table(arch);
+  return memory_gb_s >= table.fast_memory_gb_s ? table.with_fast_memory : table.constants;
+}
 
 }  // namespace dualgemm

@@ -30,7 +30,7 @@ bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost,
 }
 
 bool cost_of(const Instance& instance, Shape shape, const Machine& machine, Cost* cost) {
-  return cost_of(instance, shape, machine, cost, cost_table(instance.plan.arch).constants);
+  return cost_of(instance, shape, machine, cost, cost_constants(instance.plan.arch, machine.memory_gb_s));
 }
 
 }  // namespace dualgemm

@@ -44,15 +44,18 @@ int32_t best_of(std::span<const Candidate> candidates) {
   return best ? static_cast<int32_t>(best - candidates.data()) : -1;
 }
 
+bool takes_part(const Plan& plan, Allowed allowed) {
+  return (plan.tile.split_k == 1 || allowed.split_k) && (!plan.prepared_a() || allowed.prepared_a) &&
+         (!plan.tile.stream_k || allowed.stream_k);
+}
+
 int32_t select_instance(const InstanceKind& kind, Shape shape, const Machine& machine, Allowed allowed) {
   Candidate candidates[kMaxOfKind];
   size_t count = 0;
   shape.c_type = kind.c_type;
   for (const auto& [instance, index] : instances_of(kind, shape.grouped)) {
     const Plan& plan = instance->plan;
-    if (plan.tile.split_k > 1 && !allowed.split_k) continue;
-    if (plan.prepared_a() && !allowed.prepared_a) continue;
-    if (plan.tile.stream_k && !allowed.stream_k) continue;
+    if (!takes_part(plan, allowed)) continue;
     Candidate& candidate = candidates[count];
     if (!cost_of(*instance, shape, machine, &candidate.cost)) continue;
     candidate.index = index;

@@ -31,6 +31,9 @@ struct Allowed {
 
   bool operator==(const Allowed&) const = default;
 };
+// Returns whether instances with this plan do.
+bool takes_part(const Plan& plan, Allowed allowed);
+
 // Returns the index of the instance of this kind to take (best_of), or -1 when no instance of this kind runs
 // the problem on this machine.
 int32_t select_instance(const InstanceKind& kind, Shape shape, const Machine& machine, Allowed allowed = {});

@@ -11,7 +11,8 @@ namespace dualgemm {
 
 Machine machine_of(const dualgemm_args_t& args, const dualgemm_device_t& device) {
   const bool limited = args.max_sms > 0 && args.max_sms < device.sm_count;
-  return {limited ? args.max_sms : device.sm_count, device.clusters_of_2, device.clusters_of_4, limited};
+  return {limited ? args.max_sms : device.sm_count, device.clusters_of_2, device.clusters_of_4, limited,
+          device.memory_gb_s};
 }
 
 int64_t m_tiles(const TilePlan& tile, int64_t rows) { return ceil_div(rows, tile.m); }

@@ -37,6 +37,7 @@ struct Shape {
 struct Machine {
   int32_t sms, clusters_of_2 = 0, clusters_of_4 = 0;
   bool limited = false;
+  int32_t memory_gb_s = 0;  // 10^9 bytes per second at the pins of DRAM; 0: not known
 
   bool operator==(const Machine&) const = default;
 };

@@ -182,6 +182,15 @@ void report_devices() {
   cudaSetDevice(current);
 }
 
+// Which tuning file the launches below go by, or why one was refused; nothing where there is none.
+void report_tuning() {
+  dualgemm_tuning_info_t info;
+  dualgemm_tuning_info_init(&info);
+  if (dualgemm_tuning_info(&info) != DUALGEMM_STATUS_SUCCESS) return;
+  if (info.path[0] != '\0') line("tuning", "%s, %" PRId32 " entries", info.path, info.entries);
+  if (info.message[0] != '\0') line("tuning", "%s", info.message);
+}
+
 // The arguments of a launch. Questions follow no pointer, so tensors lie where nothing is, far apart.
 dualgemm_args_t arguments_of(const Options& options, const Size& size) {
   uintptr_t next = 0;
@@ -238,5 +247,6 @@ int main(int count, char** words) {
   report_library();
   report_cuda();
   report_devices();
+  report_tuning();
   for (const Size& size : options.sizes) report_size(options, size);
 }

@@ -28,6 +28,7 @@ Fields fields_of(const dualgemm_moe_gather_args_t&);
 Fields fields_of(const dualgemm_moe_combine_args_t&);
 Fields fields_of(const dualgemm_device_t&);
 Fields fields_of(const dualgemm_instance_info_t&);
+Fields fields_of(const dualgemm_tuning_info_t&);
 
 // Numbers that are likely to matter beside one that stands there now.
 int64_t notable_integer(Bytes& bytes, int64_t now);

@@ -9,7 +9,7 @@ static void (*const kTargets[])(Bytes&) = {
     ask_and_launch,   launch_plainly,    move_factors,   move_factors_on_host, quantize_on_host,
     quantize_on_host, quantize,          convert_matrix, split_factors,        import_gguf,
     import_mxfp4,     compute_reference, look_up,        permute_experts,      combine_experts,
-    permute_on_host,  combine_on_host,   gather_experts, gather_on_host,
+    permute_on_host,  combine_on_host,   gather_experts, gather_on_host,       read_tuning,
 };
 
 // The library asks for no memory, so nothing can leak, and who asked for a block is clear.

@@ -23,6 +23,7 @@ void convert_matrix(Bytes& bytes);        // matrices.cpp: functions for host me
 void split_factors(Bytes& bytes);         // the same
 void import_gguf(Bytes& bytes);           // the same
 void import_mxfp4(Bytes& bytes);          // the same
+void read_tuning(Bytes& bytes);           // tuning.cpp: the text of a tuning file
 void look_up(Bytes& bytes);               // small.cpp: sizes, offsets, names, defaults, devices, instances
 
 }  // namespace dualgemm_fuzz

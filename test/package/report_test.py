@@ -88,6 +88,12 @@ class Report(unittest.TestCase):
             self.assertEqual(lines, [])
         self.assertGreater(workspaces, 0)
 
+    def test_tuning(self):
+        self.assertNotIn("tuning", self.said(machine="h100"))
+        refused = self.said(machine="h100", DUALGEMM_TUNING="/nowhere/at/all")["tuning"]
+        self.assertEqual(len(refused), 1)
+        self.assertTrue(refused[0].startswith("DUALGEMM_TUNING=/nowhere/at/all: cannot be opened: "), refused)
+
     def test_without_a_gpu(self):
         """NVIDIA's own runtime sees none here, or is shown none."""
         cuda = NVCC.resolve().parents[1]

@@ -19,7 +19,7 @@ sys.path.insert(0, str(SOURCE / "host/python"))
 from dualgemm import _library, _structures as s  # noqa: E402
 
 STRUCTURES = [s.Args, s.Device, s.InstanceInfo, s.SfArgs, s.QuantizeArgs, s.MoePermuteArgs, s.MoeGatherArgs,
-              s.MoeCombineArgs]
+              s.MoeCombineArgs, s.TuningInfo]
 PLAIN = {"float": ctypes.c_float, "int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32, "int64_t": ctypes.c_int64,
          "size_t": ctypes.c_size_t}
 NUMBERS = [name for name in dir(s) if re.match(r"(STATUS|DTYPE|(LINEAR_)?ACTIVATION|FLAG|GROUP|SCALE|ROWS)_", name)]
@@ -80,6 +80,7 @@ class Header(unittest.TestCase):
             if "*" in parameter and word in outputs: return outputs[word]
             if function in ("global_scale_host", "import_mxfp4_host") and re.fullmatch(r"float\* \w*scale", parameter):
                 return ctypes.POINTER(ctypes.c_float)
+            if "*" in parameter and word == "char": return ctypes.c_char_p
             if "*" in parameter or word == "dualgemm_stream_t": return ctypes.c_void_p
             return PLAIN.get(word, ctypes.c_int)  # an enumeration
 

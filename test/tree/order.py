@@ -49,7 +49,7 @@ HOST = [
 HOST_COMMON = [
     ['text.h', 'region.*', 'sf_layout.h'],
     ['status.*', 'problem.h', 'names.h', 'rows.h'],
-    ['cuda_error.*', 'structure.*', 'tensor_rules.*'],
+    ['cuda_error.*', 'structure.*', 'tensor_rules.*', 'tuning_file.*'],
     ['driver_function.*'],
     ['device*'],
 ]
@@ -57,6 +57,7 @@ HOST_MODEL = [
     ['cost_constants.h', 'epilogue_work.h', 'tiling.*', 'instance_kinds.*'],
     ['cost_[!c]*'],
     ['select_instance.*'],
+    ['tuned.*'],
 ]
 HOST_CONVERT = [
     ['nvfp4.*', 'floats.*', 'rules.*'],
@@ -65,7 +66,7 @@ HOST_CONVERT = [
 ]
 HOST_LAUNCH = [
     ['arguments.*', 'supported.*', 'prepare_a.*'],
-    ['tensor_map.*', 'check_pointers.*', 'validate.*', 'load.*'],
+    ['tensor_map.*', 'check_pointers.*', 'validate.*', 'load.*', 'tuning.*'],
     ['choice.*', 'launch.*', 'reference.cpp'],
     ['api.cpp'],
 ]

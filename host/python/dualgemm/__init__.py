@@ -3,6 +3,7 @@
 Tensors come as they are, from torch, cupy, jax, or as addresses; neither torch nor numpy is needed. dualgemm.h
 documents what every function and field means, README.md how the two correspond."""
 import ctypes as _ctypes
+import os as _os
 
 from . import _rules
 from ._arguments import (arguments, beside as _beside, complete as _complete, fill as _fill, in_place as _in_place,
@@ -10,7 +11,7 @@ from ._arguments import (arguments, beside as _beside, complete as _complete, fi
 from ._library import Error, load
 from ._structures import *  # noqa: F401,F403 -- the numbers of the header
 from ._structures import (DTYPE_FP32, Device, InstanceInfo, MoeCombineArgs, MoeGatherArgs, MoePermuteArgs,
-                          QuantizeArgs, SfArgs)
+                          QuantizeArgs, SfArgs, TuningInfo)
 from ._tensors import CPU as _CPU, CUDA as _CUDA, stream_handle as _stream
 
 
@@ -57,6 +58,18 @@ def instance_info(instance_id):
 
 def instance_count():
     return load().dualgemm_instance_count()
+
+
+def load_tuning(path=None):
+    """Launches go by this tuning file from now on; by none if there is no path. Raises what refuses the file."""
+    load().dualgemm_load_tuning(None if path is None else _os.fsencode(path))
+
+
+def tuning_info():
+    """Which tuning file launches on the current device go by, and what became of the last one that was read."""
+    info = _initialised(TuningInfo)
+    load().dualgemm_tuning_info(info)
+    return info
 
 
 def device(**fields):

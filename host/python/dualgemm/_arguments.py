@@ -17,7 +17,8 @@ def initialised(kind):
     """A structure as its initialiser in the library leaves it."""
     names = {s.Args: "args", s.Device: "device", s.InstanceInfo: "instance_info", s.SfArgs: "sf_args",
              s.QuantizeArgs: "quantize_args", s.MoePermuteArgs: "moe_permute_args",
-             s.MoeGatherArgs: "moe_gather_args", s.MoeCombineArgs: "moe_combine_args"}
+             s.MoeGatherArgs: "moe_gather_args", s.MoeCombineArgs: "moe_combine_args",
+             s.TuningInfo: "tuning_info"}
     structure = kind()
     getattr(load(), f"dualgemm_{names[kind]}_init_sized")(ctypes.byref(structure), ctypes.sizeof(kind))
     return structure

@@ -61,6 +61,9 @@ _PROTOTYPES = {
     "import_mxfp4_host": (_STATUS, [c_void_p, c_int64, c_void_p, c_int64, c_int32, c_int32, c_void_p,
                                     POINTER(c_float)]),
     "reference_host": (_STATUS, [POINTER(s.Args), c_void_p]),
+    "load_tuning": (_STATUS, [c_char_p]),
+    "tuning_info_init_sized": (None, [POINTER(s.TuningInfo), c_size_t]),
+    "tuning_info": (_STATUS, [POINTER(s.TuningInfo)]),
 }
 
 

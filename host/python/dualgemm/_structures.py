@@ -65,7 +65,7 @@ class Device(Structure):
         ("struct_size", c_uint32),
         *_fields(c_int32, "cc_major cc_minor sm_count driver_version ordinal"),
         ("name", c_char * 68),
-        *_fields(c_int32, "clusters_of_2 clusters_of_4"),
+        *_fields(c_int32, "clusters_of_2 clusters_of_4 memory_gb_s"),
     ]
 
 
@@ -131,4 +131,13 @@ class MoeCombineArgs(Structure):
         *_fields(c_void_p, "token_row c add out"),
         *_fields(c_int64, "ldc ld_add ld_out"),
         ("topk_weights", c_void_p),
+    ]
+
+
+class TuningInfo(Structure):
+    """dualgemm_tuning_info_t"""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        *_fields(c_int32, "entries status from_environment"),
+        ("library", c_char_p), ("path", c_char * 512), ("message", c_char * 1024),
     ]

@@ -127,6 +127,11 @@ cudaError_t cudaDriverGetVersion(int* driver_version) {
   return answer();
 }
 
+cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
+  *status = cudaStreamCaptureStatusNone;
+  return answer();
+}
+
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* ordinal) {
   *ordinal =
       of_device(stream) ? static_cast<int>(reinterpret_cast<uintptr_t>(stream) - kStreamsOfDevices) : device;

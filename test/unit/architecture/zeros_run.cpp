@@ -133,7 +133,7 @@ void check_choice(const dualgemm_device_t& device) {
           std::string(info.name) + " on " + device.name + ": " + dualgemm_last_error());
   }
   const dualgemm_device_t b200 = {
-      sizeof(dualgemm_device_t), 10, 0, 148, device.driver_version, 0, "NVIDIA B200", 0, 0};
+      sizeof(dualgemm_device_t), 10, 0, 148, device.driver_version, 0, "NVIDIA B200", 0, 0, 0};
   for (const dualgemm_device_t& one : {device, b200}) {
     dualgemm_args_t args = some_arguments();
     int32_t id = 0;

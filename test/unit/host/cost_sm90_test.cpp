@@ -8,6 +8,7 @@
 
 #include "costs.h"
 #include "host/model/cost_model.h"
+#include "host/model/select_instance.h"
 #include "support/catch.hpp"
 
 namespace cost_sm90_test {
@@ -178,6 +179,28 @@ TEST_CASE("9.0: every constant lies in its range, and an H200 differs in its mem
       CHECK(kH100Costs.*range.constant == kH200Costs.*range.constant);
   }
   CHECK(kH200Costs.dram > kH100Costs.dram);
+}
+
+TEST_CASE("an H200 is told from an H100 by the rate of its DRAM", "[host][cost_model]") {
+  CHECK(&cost_constants(Arch::kSm90, 4814) == &cost_table(Arch::kSm90).with_fast_memory);
+  CHECK(cost_constants(Arch::kSm90, 4814).dram == kH200Costs.dram);
+  for (const int32_t other : {0, 2039, 3352})
+    CHECK(cost_constants(Arch::kSm90, other).dram == kH100Costs.dram);
+  for (const int32_t any : {0, 3352, 7672, 100000})
+    CHECK(cost_constants(Arch::kSm100, any).dram == kB200Costs.dram);
+  // Two rows of large weights take the time of DRAM.
+  const Shape shape{2, 28672, 8192};
+  Cost h100, h200;
+  const Instance& instance = dualgemm::instance(select_instance({Arch::kSm90, CType::kFp16}, shape, kH100));
+  Machine fast = kH100;
+  fast.memory_gb_s = 4814;
+  REQUIRE((cost_of(instance, shape, kH100, &h100) && cost_of(instance, shape, fast, &h200)));
+  CHECK(h200.dram_us < h100.dram_us * 0.8);
+  dualgemm_device_t device;
+  dualgemm_device_init(&device);
+  REQUIRE(dualgemm_current_device(&device) ==
+          DUALGEMM_STATUS_SUCCESS);  // the simulated B200: 3996 MHz, 7680 bits
+  CHECK(device.memory_gb_s == 7672);
 }
 
 }  // namespace cost_sm90_test

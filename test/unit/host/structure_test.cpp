@@ -80,6 +80,8 @@ static std::vector<Kind> kinds() {
   dualgemm_device_init(&device);
   dualgemm_instance_info_t info;
   dualgemm_instance_info_init(&info);
+  dualgemm_tuning_info_t tuning;
+  dualgemm_tuning_info_init(&tuning);
   static const dualgemm_args_t args = valid_args();
   static const dualgemm_device_t described = b200();
   return {
@@ -95,12 +97,14 @@ static std::vector<Kind> kinds() {
        [](void* x) { return dualgemm_moe_gather_host(static_cast<dualgemm_moe_gather_args_t*>(x)); }},
       {sizeof combine, "dualgemm_moe_combine_args_init", bytes_of(combine),
        [](void* x) { return dualgemm_moe_combine_host(static_cast<dualgemm_moe_combine_args_t*>(x)); }},
-      {sizeof described, "dualgemm_device_init", bytes_of(described),
+      {100, "dualgemm_device_init", bytes_of(described),
        [](void* x) { return dualgemm_can_implement_on(&args, static_cast<dualgemm_device_t*>(x)); }},
-      {sizeof device, "dualgemm_device_init", bytes_of(device),
+      {100, "dualgemm_device_init", bytes_of(device),
        [](void* x) { return dualgemm_current_device(static_cast<dualgemm_device_t*>(x)); }},
       {96, "dualgemm_instance_info_init", bytes_of(info),
        [](void* x) { return dualgemm_instance_info(1, static_cast<dualgemm_instance_info_t*>(x)); }},
+      {sizeof tuning, "dualgemm_tuning_info_init", bytes_of(tuning),
+       [](void* x) { return dualgemm_tuning_info(static_cast<dualgemm_tuning_info_t*>(x)); }},
   };
 }
 

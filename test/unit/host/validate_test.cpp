@@ -426,7 +426,7 @@ TEST_CASE("the first violated rule decides", "[host][validate]") {
   args.sfc = address(0x3'0000'0000);
   args.ldc = 9;
   args.instance_id = 99999;
-  dualgemm_device_t device = {sizeof(dualgemm_device_t), 12, 0, 132, 12000, 3, "some GPU", 0, 0};
+  dualgemm_device_t device = {sizeof(dualgemm_device_t), 12, 0, 132, 12000, 3, "some GPU", 0, 0, 0};
 
   const dualgemm_args_t good = valid_args();
   const std::vector<Step> steps = {

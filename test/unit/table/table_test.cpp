@@ -56,7 +56,7 @@ const Instance& instance(int32_t index) { return kTable[index]; }
 }  // namespace dualgemm
 
 static dualgemm_device_t h200() {
-  return {sizeof(dualgemm_device_t), 9, 0, 132, 13000, 1, "NVIDIA H200", 0, 0};
+  return {sizeof(dualgemm_device_t), 9, 0, 132, 13000, 1, "NVIDIA H200", 0, 0, 0};
 }
 
 static dualgemm_args_t asked(dualgemm_dtype_t c_dtype,
@@ -86,7 +86,7 @@ TEST_CASE("a device is served where the table has an instance for it", "[table]"
   const dualgemm_args_t args = asked(DUALGEMM_DTYPE_FP16);
   const auto ask = [&](int32_t major, int32_t minor) {
     const dualgemm_device_t device = {
-        sizeof(dualgemm_device_t), major, minor, 132, 13000, 2, "some GPU", 0, 0};
+        sizeof(dualgemm_device_t), major, minor, 132, 13000, 2, "some GPU", 0, 0, 0};
     return dualgemm_can_implement_on(&args, &device);
   };
   CHECK(ask(9, 0) == DUALGEMM_STATUS_SUCCESS);

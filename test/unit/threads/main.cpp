@@ -115,7 +115,7 @@ void compute_reference(int thread) {
 
 // The same question has the same answer, whoever asked what in between.
 void ask(int thread, int round) {
-  const dualgemm_device_t b200 = {sizeof(dualgemm_device_t), 10, 0, 148, 13000, 0, "B200", 74, 34};
+  const dualgemm_device_t b200 = {sizeof(dualgemm_device_t), 10, 0, 148, 13000, 0, "B200", 74, 34, 0};
   const dualgemm_args_t args = problem(1 + round % 40 * 16, 1024 * (1 + thread), 4096);
   int32_t first = 0, second = 0;
   expect(dualgemm_select_instance(&args, &b200, &first) == DUALGEMM_STATUS_SUCCESS, thread, "a choice");
