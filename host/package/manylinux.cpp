@@ -1,8 +1,8 @@
-// manylinux.cpp -- what headers of newer systems let our objects ask for, and systems with glibc 2.28 do not have. It is
-// linked into every file of a package (manylinux.cmake), and what a file does not need is left out.
+// manylinux.cpp -- what headers of newer systems let our objects ask for, and systems with glibc 2.28 do not
+// have. It is linked into every file of a package (manylinux.cmake), and what a file does not need is left out.
 #include <sstream>
 
-// Reference counts are not atomic where this is true: 0 says that there may be several threads. Of glibc 2.32.
+// Of glibc 2.32. Reference counts are not atomic where this is true. 0: there may be several threads.
 extern "C" char __libc_single_threaded;
 char __libc_single_threaded = 0;
 
