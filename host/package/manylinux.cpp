@@ -1,5 +1,5 @@
 // manylinux.cpp -- what headers of newer systems let our objects ask for, and systems with glibc 2.28 do not
-// have. It is linked into every file of a package (manylinux.cmake), and what a file does not need is left out.
+// have. It is linked into every file of a package (manylinux.cmake); what a file does not need is left out.
 #include <sstream>
 
 // Of glibc 2.32. Reference counts are not atomic where this is true. 0: there may be several threads.
