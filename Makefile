@@ -10,7 +10,7 @@ CUDA   ?= 13
 .PHONY: help setup configure lib install ci package-test by-hand run run-on-gpu run-simulated examples test test-h100 \
         test-gpu mutation soak fuzz cube bench calibrate plot host-time bench-sim ptx instances sass pages doxygen \
         docs docs-test contest contest-test accuracy exchange torch test-torch torch-host-time torch-linear \
-        torch-experts bench-model wheels wheels-test format format-check clean
+        torch-experts bench-model wheels wheels-test abi format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
@@ -98,6 +98,10 @@ wheels:               ## build/wheels/: dualgemm-cu13 and dualgemm-sim-cu13 for 
 wheels-test:          ## these wheels in a bare Debian 12 without network, and their example in the simulator
 	@host/package/setup $(MACHINE) $(CUDA)
 	@python3 test/package/wheels_test.py . $(CUDA)
+
+abi:                  ## do programs of 0.2 run with the library that dualgemm.h describes? abidiff's answer
+	@.ci/setup abi
+	@python3 test/package/abi.py . "$$(dirname $$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk))/../include"
 
 by-hand: configure    ## the library by the commands of host/BUILDING.md, without CMake, and a program that uses it
 	@cmake --build $(BUILD) -j $(JOBS) --target cudart_sim cuda_sim

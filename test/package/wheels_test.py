@@ -4,7 +4,7 @@ what they contain, that the example is right in the simulator, and what they say
 
     wheels_test.py SOURCE CUDA
 
-CUDA is 13 or 12. SOURCE/build/wheels has the wheels of this machine; a root of Debian is made in build/package. As root.
+CUDA is 13 or 12. SOURCE/build/wheels has the wheels of this machine. Makes a root of Debian in build/package, as root.
 """
 import os
 import pathlib
@@ -24,7 +24,8 @@ PYTHON = PACKAGE / "tools/bin/python"
 RUNTIME = {"12": "nvidia-cuda-runtime-cu12", "13": "nvidia-cuda-runtime"}
 ROOT = PACKAGE / "root"
 # The policy of manylinux_2_28.
-OF_A_SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1", "libpthread.so.0", "libgcc_s.so.1", "libstdc++.so.6"}
+OF_A_SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1", "libpthread.so.0", "libgcc_s.so.1",
+               "libstdc++.so.6"}
 NEWEST = {"GLIBC": (2, 28), "GLIBCXX": (3, 4, 24), "CXXABI": (1, 3, 11), "GCC": (7, 0, 0)}
 SECONDS = 60  # from pip's first line to a right result
 
@@ -49,8 +50,8 @@ def bare(*command):
 
 def wheel(name):
     found = list((SOURCE / "build/wheels").glob(f"{name.replace('-', '_')}-*_{platform.machine()}.whl"))
-    if len(found) != 1: sys.exit(f"wheels_test.py: {name}: {len(found)} wheels in build/wheels: make wheels CUDA={CUDA}")
-    return found[0]
+    if len(found) == 1: return found[0]
+    return sys.exit(f"wheels_test.py: {name}: {len(found)} wheels in build/wheels: make wheels CUDA={CUDA}")
 
 
 LIBRARY, SIMULATOR = wheel(f"dualgemm-cu{CUDA}"), wheel(f"dualgemm-sim-cu{CUDA}")
@@ -70,7 +71,8 @@ def make_root():
     for file in (LIBRARY, SIMULATOR): shutil.copy(file, wheels)
     for major in (CUDA, OTHER):
         kept = PACKAGE / f"runtime-{major}"
-        if not kept.exists(): need(PYTHON, "-m", "pip", "download", "--no-deps", "-d", kept, f"{RUNTIME[major]}=={major}.*")
+        if not kept.exists():
+            need(PYTHON, "-m", "pip", "download", "--no-deps", "-d", kept, f"{RUNTIME[major]}=={major}.*")
         for file in kept.iterdir(): shutil.copy(file, wheels)
     shutil.copy(SOURCE / "host/python/example.py", ROOT)
 
