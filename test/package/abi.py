@@ -33,10 +33,11 @@ def library(text, folder):
 
 
 # What abidiff says around what has changed, and of fields that are appended: structures carry their size, and grow.
-AROUND = re.compile(r"""(Functions|Variables)\ changes\ summary: | \d+\ functions?\ with\ some\ indirect\ sub-type\ change
-    | \[C\]\ 'function\ .*\ has\ some\ indirect\ sub-type\ changes:$ | parameter\ \d+\ of\ type\ .*has\ sub-type\ changes:$
-    | in\ (pointed\ to|unqualified\ underlying)\ type\ '[^']*'(\ at\ .*)?:$ | underlying\ type\ 'struct\ \w+'\ changed:$
-    | \d+\ data\ member\ insertions?:$""", re.X)
+AROUND = re.compile("|".join([
+    r"(Functions|Variables) changes summary: ", r"\d+ functions? with some indirect sub-type change",
+    r"\[C\] 'function .* has some indirect sub-type changes:$", r"parameter \d+ of type .* has sub-type changes:$",
+    r"in (pointed to|unqualified underlying) type '[^']*'( at .*)?:$", r"underlying type 'struct \w+' changed:$",
+    r"\d+ data member insertions?:$"]))
 SIZE = re.compile(r"type size changed from (\d+) to \d+ \(in bits\)$")
 INSERTED = re.compile(r"'[^']*', at offset (\d+) \(in bits\)( at .*)?$")
 
