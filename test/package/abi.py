@@ -4,8 +4,8 @@ of the header with those of 0.2. The library is compiled with the same header, a
 
     abi.py SOURCE CUDA_HEADERS            compares, and plants changes that have to be found
     abi.py SOURCE CUDA_HEADERS --write FILE HEADER
-                                          writes the record of a header: dualgemm-0.2.abi is of commit b7e172cd, the last
-                                          one whose changelog ended with 0.2.0
+                                          writes the record of a header. dualgemm-0.2.abi is of commit b7e172cd, the
+                                          last one whose changelog ended with 0.2.0
 """
 import pathlib
 import re
@@ -20,7 +20,7 @@ HERE = SOURCE / "test/package"
 
 
 def library(text, folder):
-    """A shared object with the functions of a header, that do nothing, and with what a debugger knows of their types."""
+    """A shared object with the functions of a header, which do nothing, and what a debugger knows of their types."""
     (folder / "dualgemm.h").write_text(text, encoding="utf-8")
     code = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     bodies = re.findall(r"^DUALGEMM_API ([^;]*\));", re.sub(r"\) DUALGEMM_NOEXCEPT", ")", code), re.M)
