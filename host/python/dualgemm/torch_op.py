@@ -35,7 +35,7 @@ def _candidates():
 
 
 def _other_cuda(path):
-    """Which CUDA the file was built with, where PyTorch has another one: the file names the runtime that it asks for."""
+    """Which CUDA the file was built with, where PyTorch has another: the file names the runtime that it asks for."""
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         named = re.search(rb"\0libcudart\.so\.(\d+)\0", data)
         built = named and named[1].decode()
