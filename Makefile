@@ -10,7 +10,7 @@ CUDA   ?= 13
 .PHONY: help setup configure lib install ci package-test by-hand run run-on-gpu run-simulated examples test test-h100 \
         test-gpu mutation soak fuzz cube bench calibrate plot host-time bench-sim ptx instances sass pages doxygen \
         docs docs-test contest contest-test accuracy exchange torch test-torch torch-host-time torch-linear \
-        torch-experts bench-model wheels wheels-test abi format format-check clean
+        torch-experts bench-model wheels wheels-test aarch64-test release release-test abi format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
@@ -98,6 +98,23 @@ wheels:               ## build/wheels/: dualgemm-cu13 and dualgemm-sim-cu13 for 
 wheels-test:          ## these wheels in a bare Debian 12 without network, and their example in the simulator
 	@host/package/setup $(MACHINE) $(CUDA)
 	@python3 test/package/wheels_test.py . $(CUDA)
+
+aarch64-test:         ## the wheels for aarch64 under qemu-user, and their GPU code beside that of those for x86_64
+	@.ci/setup aarch64-test
+	@python3 test/package/aarch64_test.py . $(CUDA)
+
+# RELEASED=machine/CUDA, of which make wheels has to know nvcc and a cross compiler.
+RELEASED ?= x86_64/13 x86_64/12 aarch64/13 aarch64/12
+release:              ## build/release/: sources, tarballs and wheels of RELEASED, SHA256SUMS, SPDX; a commit's bytes
+	@for one in $(RELEASED); do \
+	   $(MAKE) --no-print-directory wheels MACHINE=$${one%/*} CUDA=$${one#*/} || exit 1; done
+	@python3 -B host/package/release.py $(BUILD)/release $(RELEASED)
+
+release-test: release ## that release once more, from a clone in another folder: the same bytes, and do they work?
+	@rm -rf "$(BUILD)/another folder"
+	@git clone -q . "$(BUILD)/another folder"
+	@TORCH_PYTHON="$(torch_python)" $(MAKE) -C "$(BUILD)/another folder" --no-print-directory release
+	@python3 test/package/release_test.py . $(CUDA) "$(torch_python)" "$(BUILD)/another folder/build/release"
 
 abi:                  ## do programs of 0.2 run with the library that dualgemm.h describes? abidiff's answer
 	@.ci/setup abi

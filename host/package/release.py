@@ -91,8 +91,10 @@ def hub(scratch, builds):
     """A repository for the package kernels: a folder for each machine and CUDA, which is a module of Python."""
     tree = scratch / f"{NAME}-kernels"
     for machine, cuda in builds:
-        variant = tree / "build" / f"torch-stable-abi{TORCH.replace('.', '')}-cu{CUDA[cuda].replace('.', '')}-{machine}-linux"
-        shutil.copytree(SOURCE / "host/python/dualgemm", variant, ignore=shutil.ignore_patterns("__pycache__", "_programs.py"))
+        numbers = f"abi{TORCH}-cu{CUDA[cuda]}".replace(".", "")
+        variant = tree / f"build/torch-stable-{numbers}-{machine}-linux"
+        shutil.copytree(SOURCE / "host/python/dualgemm", variant,
+                        ignore=shutil.ignore_patterns("__pycache__", "_programs.py"))
         built = PACKAGE / machine / f"stage-{cuda}/library/dualgemm"
         for name in ("libdualgemm.so.0", "libdualgemm_torch.so"): shutil.copy(built / name, variant)
         with open(variant / "__init__.py", "a", encoding="utf-8") as file:
@@ -117,6 +119,7 @@ def spdx(out, builds):
     """SPDX 2.3: every file of the release with its sum, what is compiled into it, and what it was made with."""
     files = sorted(path for path in out.iterdir())
     packages, relations = [], []
+    zig = re.search(r"ziglang==(\S+)", (SOURCE / "host/package/requirements.txt").read_text(encoding="utf-8"))[1]
 
     def package(name, number, license_, **more):
         identity = "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", f"{name}-{number}")
@@ -138,13 +141,13 @@ def spdx(out, builds):
             simulator, wheel = "sim" in path.name, path.suffix == ".whl"
             for name, license_ in LICENSES.items():
                 if name != "libstdc++-12-dev" and wheel and not simulator: continue
-                related(ours, "CONTAINS", package(name, debian(name, machine), license_, supplier="Organization: Debian"))
+                related(ours, "CONTAINS",
+                        package(name, debian(name, machine), license_, supplier="Organization: Debian"))
             related(ours, "DEPENDS_ON", package("CUDA runtime", cuda, "LicenseRef-NVIDIA"))
             related(package("CUDA compiler", CUDA[cuda], "LicenseRef-NVIDIA"), "BUILD_TOOL_OF", ours)
             related(package("g++", said("dpkg-query", "-W", "-f=${Version}", "g++-12"), "GPL-3.0-or-later"),
                     "BUILD_TOOL_OF", ours)
-            related(package("ziglang", re.search(r"ziglang==(\S+)", (SOURCE / "host/package/requirements.txt").read_text())[1],
-                            "MIT"), "BUILD_TOOL_OF", ours)
+            related(package("ziglang", zig, "MIT"), "BUILD_TOOL_OF", ours)
     described = {
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": NAME,
         "documentNamespace": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_OID, NAME + said('git', 'rev-parse', 'HEAD'))}",

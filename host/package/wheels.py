@@ -120,7 +120,8 @@ def run(module, *arguments):
 
 def main():
     machine, cuda, out = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]).resolve()
-    commit = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=SOURCE, capture_output=True, text=True, check=True)
+    commit = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=SOURCE, capture_output=True, text=True,
+                            check=True)
     os.environ.setdefault("SOURCE_DATE_EPOCH", commit.stdout.strip())
     out.mkdir(parents=True, exist_ok=True)
     for kind in (library, simulator): wheel(kind, machine, cuda, out)

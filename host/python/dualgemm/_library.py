@@ -99,8 +99,8 @@ def explained(file, problem):
     if not missing: return problem
     runtime, major = missing.groups()
     package = "nvidia-cuda-runtime-cu12" if major == "12" else "nvidia-cuda-runtime"
-    return (f"{file} was built with CUDA {major}, and there is no {runtime}: pip install '{package}=={major}.*', or for "
-            f"another CUDA the package dualgemm-cu12 or dualgemm-cu13 instead of this one")
+    return (f"{file} was built with CUDA {major}, and there is no {runtime}: pip install '{package}=={major}.*', or "
+            f"for another CUDA the package dualgemm-cu12 or dualgemm-cu13 instead of this one")
 
 
 @functools.lru_cache(maxsize=None)
