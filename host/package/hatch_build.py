@@ -5,4 +5,4 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 class OfMachine(BuildHookInterface):
     def initialize(self, version, build_data):
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-linux_{self.config['machine']}"
+        build_data["tag"] = f"py3-none-{self.config['platform']}"

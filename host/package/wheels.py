@@ -3,7 +3,7 @@
 
     wheels.py MACHINE CUDA FOLDER
 
-MACHINE is x86_64 or aarch64, CUDA 13 or 12. The wheels go to FOLDER, with tags that auditwheel has agreed to. The same
+MACHINE is x86_64 or aarch64, CUDA 13 or 12. The wheels go to FOLDER. auditwheel has to agree to their tags. The same
 commit gives the same bytes.
 """
 import os
@@ -12,11 +12,12 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = SOURCE / "build/package"
 PYTHON = PACKAGE / "tools/bin/python"
-GLIBC = "manylinux_2_28"
+GLIBC = 28  # 2.28
 # What comes with other wheels, with PyTorch, and with the driver.
 OF_OTHERS = ["libcudart.so.12", "libcudart.so.13", "libcuda.so.1", "libtorch.so", "libtorch_cpu.so"]
 RUNTIME = {"12": "nvidia-cuda-runtime-cu12", "13": "nvidia-cuda-runtime"}
@@ -44,7 +45,7 @@ ignore-vcs = true
 packages = ["{module}"]
 
 [tool.hatch.build.targets.wheel.hooks.custom]
-machine = "{machine}"
+platform = "{platform}"
 """
 OF_LIBRARY = """
 [project.optional-dependencies]
@@ -91,7 +92,7 @@ def wheel(kind, machine, cuda, out):
     (stage / "licenses").mkdir(parents=True)
     shutil.copy(SOURCE / "LICENSE", stage / "licenses")
     shutil.copy(SOURCE / "host/package/hatch_build.py", stage)
-    fields = {"machine": machine, "version": version()}
+    fields = {"platform": f"manylinux_2_{GLIBC}_{machine}", "version": version()}
     if kind is library:
         fields |= {"name": f"dualgemm-cu{cuda}", "module": "dualgemm", "dependencies": [f"{RUNTIME[cuda]}=={cuda}.*"],
                    "description": "SwiGLU and linear layers in NVFP4 for NVIDIA Hopper and Blackwell: libdualgemm"}
@@ -105,9 +106,19 @@ def wheel(kind, machine, cuda, out):
     (stage / "pyproject.toml").write_text(PROJECT.format(**fields, more=more), encoding="utf-8")
     made = stage / "made"
     run("build", "--wheel", "--no-isolation", "--outdir", made, stage)
+    # auditwheel finds the oldest system that the files run on, and adds none to them.
     excluded = [word for name in OF_OTHERS for word in ("--exclude", name)]
-    run("auditwheel", "repair", "--plat", f"{GLIBC}_{machine}", "--only-plat", *excluded, "-w", out,
-        *made.glob("*.whl"))
+    file, = made.glob("*.whl")
+    run("auditwheel", "repair", "--plat", "auto", "--only-plat", *excluded, "-w", stage / "audited", file)
+    audited, = (stage / "audited").glob("*.whl")
+    needed = [int(number) for number in re.findall(rf"manylinux_2_(\d+)_{machine}", audited.name)]
+    if max(needed, default=99) > GLIBC: sys.exit(f"wheels.py: auditwheel makes {audited.name} of {file.name}")
+    if names(audited) != names(file): sys.exit(f"wheels.py: auditwheel adds files to {file.name}")
+    shutil.copy(file, out)
+
+
+def names(wheel_file):
+    return {name for name in zipfile.ZipFile(wheel_file).namelist() if not name.endswith("/")}
 
 
 def run(module, *arguments):
