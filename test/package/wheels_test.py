@@ -147,10 +147,10 @@ class Installed(unittest.TestCase):
         site = next((ROOT / "venv/lib").glob("python3*")) / "site-packages"
         folder = PACKAGE / "found"
         shutil.rmtree(folder, ignore_errors=True)
-        cuda = PACKAGE / ("cuda-13/nvidia/cu13" if CUDA == "13" else "cuda-12")
+        cuda = next((PACKAGE / platform.machine() / f"cuda-{CUDA}/nvidia").glob("*/lib")).parent
         need("cmake", "-S", SOURCE / "test/package/program", "-B", folder, "-G", "Ninja", "-DKIND=shared",
              f"-DCMAKE_PREFIX_PATH={site}", "-DCMAKE_BUILD_TYPE=Release",
-             env={**os.environ, "CUDAToolkit_ROOT": str(cuda), "CUDACXX": str(cuda / "bin/nvcc")})
+             env={**os.environ, "CUDAToolkit_ROOT": str(cuda)})
         need("cmake", "--build", folder)
         said = need(site / "dualgemm_sim/dualgemm-sim", folder / "program")
         self.assertRegex(said, r"\bcorrect\b")
