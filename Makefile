@@ -4,17 +4,20 @@ JOBS   ?= $(shell nproc)
 ARGS   ?=
 REPORT ?=
 PREFIX ?= /usr/local
+MACHINE ?= $(shell uname -m)
+CUDA   ?= 13
 
 .PHONY: help setup configure lib install ci package-test by-hand run run-on-gpu run-simulated examples test test-h100 \
         test-gpu mutation soak fuzz cube bench calibrate plot host-time bench-sim ptx instances sass pages doxygen \
         docs docs-test contest contest-test accuracy exchange torch test-torch torch-host-time torch-linear \
-        torch-experts bench-model format format-check clean
+        torch-experts bench-model wheels wheels-test aarch64-test release release-test abi format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "JOBS=$(JOBS)                  processes at once"
 	@echo "ARGS=\"...\"             what make bench hands to the benchmark"
 	@echo "PREFIX=/usr/local      where make install puts the library; DESTDIR=... before that"
+	@echo "MACHINE=x86_64 CUDA=13 of wheels: aarch64 and 12, too"
 	@echo "DUALGEMM_NVCC=PATH     this compiler; DUALGEMM_NVCC=wheels: none that is installed (environment)"
 	@echo "SIM_MACHINE=h200       another simulated GPU than b200 (environment)"
 
@@ -84,6 +87,38 @@ package-test: WANTED := test
 package-test: configure ## the library as it ships: built as a subproject, installed, linked in every way
 	@cmake --build $(BUILD) -j $(JOBS)
 	@python3 test/package/package.py . $(BUILD) $$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) --whole
+
+# Files for every Linux with glibc 2.28, whatever this machine is. host/package/setup brings their compilers.
+wheels:               ## build/wheels/: dualgemm-cu13 and dualgemm-sim-cu13 for pip, with the operators for PyTorch
+	@.ci/setup torch
+	@TORCH_PYTHON="$(torch_python)" host/package/build $(MACHINE) $(CUDA) $(JOBS)
+	@python3 host/package/wheels.py $(MACHINE) $(CUDA) $(BUILD)/wheels
+	@ls -l $(BUILD)/wheels
+
+wheels-test:          ## these wheels in a bare Debian 12 without network, and their example in the simulator
+	@host/package/setup $(MACHINE) $(CUDA)
+	@python3 test/package/wheels_test.py . $(CUDA)
+
+aarch64-test:         ## the wheels for aarch64 under qemu-user, and their GPU code beside that of those for x86_64
+	@.ci/setup aarch64-test
+	@python3 test/package/aarch64_test.py . $(CUDA)
+
+# RELEASED=machine/CUDA, of which make wheels has to know nvcc and a cross compiler.
+RELEASED ?= x86_64/13 x86_64/12 aarch64/13 aarch64/12
+release:              ## build/release/: sources, tarballs and wheels of RELEASED, SHA256SUMS, SPDX; a commit's bytes
+	@for one in $(RELEASED); do \
+	   $(MAKE) --no-print-directory wheels MACHINE=$${one%/*} CUDA=$${one#*/} || exit 1; done
+	@python3 -B host/package/release.py $(BUILD)/release $(RELEASED)
+
+release-test: release ## that release once more, from a clone in another folder: the same bytes, and do they work?
+	@rm -rf "$(BUILD)/another folder"
+	@git clone -q . "$(BUILD)/another folder"
+	@TORCH_PYTHON="$(torch_python)" $(MAKE) -C "$(BUILD)/another folder" --no-print-directory release
+	@python3 test/package/release_test.py . $(CUDA) "$(torch_python)" "$(BUILD)/another folder/build/release"
+
+abi:                  ## do programs of 0.2 run with the library that dualgemm.h describes? abidiff's answer
+	@.ci/setup abi
+	@python3 test/package/abi.py . "$$(dirname $$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk))/../include"
 
 by-hand: configure    ## the library by the commands of host/BUILDING.md, without CMake, and a program that uses it
 	@cmake --build $(BUILD) -j $(JOBS) --target cudart_sim cuda_sim

@@ -28,7 +28,9 @@ function(dualgemm_cudart kind)
   endif()
   set(places HINTS ${DUALGEMM_CUDA_ROOT} ${CUDAToolkit_ROOT} ENV CUDAToolkit_ROOT ENV CUDA_PATH ${toolkit}
              PATHS /usr/local/cuda ${DUALGEMM_BUILT_WITH})
-  find_library(DUALGEMM_CUDART_${kind} NAMES ${ARGN} ${places} PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib)
+  # Folder by folder: the first place that has any of the names.
+  find_library(DUALGEMM_CUDART_${kind} NAMES ${ARGN} NAMES_PER_DIR ${places}
+               PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib)
   if(NOT DUALGEMM_CUDART_${kind})
     message(FATAL_ERROR "dualgemm: there is no CUDA runtime (${ARGN}); set CUDAToolkit_ROOT to a CUDA toolkit")
   endif()

@@ -8,7 +8,7 @@ import sys
 
 import dualgemm
 
-cuda = ctypes.CDLL("libcudart.so.13")
+cuda = dualgemm.cuda_runtime()
 
 
 class DeviceMemory:

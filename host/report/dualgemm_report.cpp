@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include <array>
 #include <cinttypes>
@@ -115,14 +114,16 @@ std::string cuda_version(cudaError_t (*ask)(int*)) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-void report_system() {
+// The variables are main's, since a program that is linked for a glibc older than its machine's may see no
+// `environ`.
+void report_system(char** variables) {
   utsname system{};
   uname(&system);
   line("system", "%s %s, %s, glibc %s", system.sysname, system.release, system.machine,
        gnu_get_libc_version());
-  for (char** variable = environ; *variable != nullptr; ++variable)
+  for (; *variables != nullptr; ++variables)
     for (const char* prefix : {"CUDA_", "DUALGEMM_", "SIM_"})
-      if (std::strncmp(*variable, prefix, std::strlen(prefix)) == 0) line("variable", "%s", *variable);
+      if (std::strncmp(*variables, prefix, std::strlen(prefix)) == 0) line("variable", "%s", *variables);
 }
 
 void report_library() {
@@ -241,9 +242,9 @@ void report_size(const Options& options, const Size& size) {
 
 }  // namespace
 
-int main(int count, char** words) {
+int main(int count, char** words, char** variables) {
   const Options options = read_options(count, words);
-  report_system();
+  report_system(variables);
   report_library();
   report_cuda();
   report_devices();

@@ -16,6 +16,8 @@ import unittest
 
 SOURCE, BUILD, FOLDER = map(pathlib.Path, sys.argv[1:])
 LIBRARY = BUILD / "libdualgemm.so.0"
+VERSION = re.findall(r"^#define DUALGEMM_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)",
+                     (SOURCE / "host/include/dualgemm.h").read_text(encoding="utf-8"), re.M)
 PIP = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation",
        "--disable-pip-version-check", "--root-user-action=ignore"]
 
@@ -23,7 +25,8 @@ PIP = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-de
 def install():
     """Where the module lies afterwards. pip writes beside the sources of what it installs, so it gets a copy."""
     shutil.rmtree(FOLDER, ignore_errors=True)
-    copy = FOLDER / "sources"
+    copy = FOLDER / "sources/python"
+    shutil.copytree(SOURCE / "host/include", FOLDER / "sources/include")  # where setup.py reads the version
     shutil.copytree(SOURCE / "host/python", copy, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info"))
     done = subprocess.run([*PIP, "--target", FOLDER / "installed", copy], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, check=False)
@@ -47,7 +50,7 @@ class Installed(unittest.TestCase):
         return self.run_python("-c", "import dualgemm; print(dualgemm.version(), dualgemm.__file__)", **environment)
 
     def test_where_the_library_is_found(self):
-        found = (0, f"(0, 2, 0) {MODULE / 'dualgemm/__init__.py'}\n")
+        found = (0, f"({', '.join(VERSION)}) {MODULE / 'dualgemm/__init__.py'}\n")
         self.assertNotEqual(self.finds()[0], 0)
         self.assertEqual(self.finds(DUALGEMM_LIBRARY=str(LIBRARY)), found)
         self.assertEqual(self.finds(LD_LIBRARY_PATH=f"{BUILD / 'sim'}:{BUILD}"), found)
@@ -57,6 +60,11 @@ class Installed(unittest.TestCase):
             self.assertEqual(self.finds(), found)
         finally:
             beside.unlink()
+
+    def test_the_version_is_that_of_the_header(self):
+        known = list(MODULE.glob("dualgemm-*.dist-info"))
+        if not known: self.skipTest("pip has installed nothing")
+        self.assertEqual([path.name for path in known], [f"dualgemm-{'.'.join(VERSION)}.dist-info"])
 
     def test_every_file_is_installed(self):
         def files(folder): return {str(path.relative_to(folder)) for path in folder.rglob("*.py")}

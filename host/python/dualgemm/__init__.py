@@ -8,7 +8,7 @@ import os as _os
 from . import _rules
 from ._arguments import (arguments, beside as _beside, complete as _complete, fill as _fill, in_place as _in_place,
                          initialised as _initialised, integer as _integer)
-from ._library import Error, load
+from ._library import Error, cuda_runtime, load  # noqa: F401
 from ._structures import *  # noqa: F401,F403 -- the numbers of the header
 from ._structures import (DTYPE_FP32, Device, InstanceInfo, MoeCombineArgs, MoeGatherArgs, MoePermuteArgs,
                           QuantizeArgs, SfArgs, TuningInfo)

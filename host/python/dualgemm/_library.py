@@ -4,6 +4,7 @@ import ctypes.util
 import functools
 import os
 import pathlib
+import re
 from ctypes import POINTER, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
 
 from . import _structures as s
@@ -95,6 +96,16 @@ def _candidates():
     return [str(path) for path in beside if path.exists()] + [name for name in installed if name]
 
 
+def explained(file, problem):
+    """What the loader says of a file, or where it finds no CUDA runtime of that file's version, what brings one."""
+    missing = re.match(r"(libcudart\.so\.(\d+)): cannot open", problem)
+    if not missing: return problem
+    runtime, major = missing.groups()
+    package = "nvidia-cuda-runtime-cu12" if major == "12" else "nvidia-cuda-runtime"
+    return (f"{file} was built with CUDA {major}, and there is no {runtime}: pip install '{package}=={major}.*', or "
+            f"for another CUDA the package dualgemm-cu12 or dualgemm-cu13 instead of this one")
+
+
 @functools.lru_cache(maxsize=None)
 def load():
     """The library with its prototypes; it is loaded by the first call."""
@@ -103,7 +114,7 @@ def load():
         try:
             library = ctypes.CDLL(name)
         except OSError as error:
-            problems.append(str(error))
+            problems.append(explained(name, str(error)))
             continue
         for function, (result, arguments) in _PROTOTYPES.items():
             entry = getattr(library, f"dualgemm_{function}")
@@ -112,3 +123,10 @@ def load():
             if result is _STATUS: entry.errcheck = _check
         return library
     raise ImportError(f"{FILE} cannot be loaded; DUALGEMM_LIBRARY may name it. Tried: " + "; ".join(problems))
+
+
+@functools.lru_cache(maxsize=None)
+def cuda_runtime():
+    """The CUDA runtime that the library uses: libcudart.so of its version, which is loaded by now."""
+    version = re.search(r"CUDART_VERSION (\d+)", load().dualgemm_build_info().decode())
+    return ctypes.CDLL(f"libcudart.so.{int(version[1]) // 1000}")

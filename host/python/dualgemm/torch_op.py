@@ -7,13 +7,16 @@ shapes where they are symbols.
 `direct` has the same operators as functions that cost less: torch_op.direct.linear_out(...)."""
 import importlib.machinery
 import importlib.util
+import mmap
 import os
 import pathlib
+import re
 import sysconfig
 
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
+from ._library import explained
 from ._structures import SCALE_ROW, SCALE_TENSOR
 
 FILE = "libdualgemm_torch.so"
@@ -31,14 +34,28 @@ def _candidates():
     return [str(place / FILE) for place in places if (place / FILE).exists()]
 
 
+def _other_cuda(path):
+    """Which CUDA the file was built with, where PyTorch has another: the file names the runtime that it asks for."""
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        named = re.search(rb"\0libcudart\.so\.(\d+)\0", data)
+        built = named and named[1].decode()
+    theirs = (torch.version.cuda or "").split(".")[0]
+    if not built or not theirs or built == theirs: return None
+    return (f"{path} was built with CUDA {built}, and this PyTorch with CUDA {torch.version.cuda}: install "
+            f"dualgemm-cu{theirs} instead of dualgemm-cu{built}")
+
+
 def _load():
     problems = []
     for path in _candidates():
         try:
+            if other := _other_cuda(path):
+                problems.append(other)
+                continue
             torch.ops.load_library(path)
             return path
-        except OSError as error:
-            problems.append(str(error))
+        except (OSError, ValueError) as error:  # a file that is empty cannot be mapped
+            problems.append(explained(path, str(error)))
     raise ImportError(f"{FILE} cannot be loaded (make torch builds it; DUALGEMM_TORCH_LIBRARY may name it)"
                       + "".join(f"; {problem}" for problem in problems))
 

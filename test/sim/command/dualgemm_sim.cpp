@@ -2,6 +2,7 @@
 // schedules while the checkers observe it, merges what they found and answers with its exit status.
 //
 //     dualgemm-sim [options] ./program args...
+#include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -114,9 +115,9 @@ std::string runtime_folder() {
   const ssize_t n = readlink("/proc/self/exe", self, sizeof self);
   if (n <= 0) throw std::runtime_error("/proc/self/exe cannot be read");
   const fs::path folder = fs::path(std::string(self, size_t(n))).parent_path() / "sim";
-  if (!fs::exists(folder / "libcudart.so.13"))
-    throw std::runtime_error(
-        fmt::format("the simulated runtime {} is missing", (folder / "libcudart.so.13").string()));
+  const fs::path runtime = folder / fmt::format("libcudart.so.{}", CUDART_VERSION / 1000);
+  if (!fs::exists(runtime))
+    throw std::runtime_error(fmt::format("the simulated runtime {} is missing", runtime.string()));
   return folder.string();
 }
 

@@ -11,7 +11,7 @@
 namespace command {
 
 struct RunOptions {
-  std::string runtime;  // directory with libcudart.so.13 and libcuda.so.1
+  std::string runtime;  // directory with libcudart.so of this build's CUDA, and libcuda.so.1
   std::vector<std::string> program;
   std::string machine, mode;
   uint64_t seed = 0;

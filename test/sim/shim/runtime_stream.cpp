@@ -241,10 +241,17 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
   });
 }
 
+#if CUDART_VERSION >= 13000
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
                                      unsigned long long* id, cudaGraph_t* graph,
                                      const cudaGraphNode_t** dependencies, const cudaGraphEdgeData** edges,
                                      size_t* count) {
+#else  // which has this form by another name
+cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                        unsigned long long* id, cudaGraph_t* graph,
+                                        const cudaGraphNode_t** dependencies, const cudaGraphEdgeData** edges,
+                                        size_t* count) {
+#endif
   const cudaError_t error = cudaStreamIsCapturing(stream, status);
   if (error != cudaSuccess || *status != cudaStreamCaptureStatusActive) return error;
   return call("cudaStreamGetCaptureInfo", [&](Runtime& runtime) {
@@ -341,6 +348,10 @@ SIM_PER_THREAD_STREAM(cudaEventRecordWithFlags);
 SIM_PER_THREAD_STREAM(cudaStreamBeginCapture);
 SIM_PER_THREAD_STREAM(cudaStreamEndCapture);
 SIM_PER_THREAD_STREAM(cudaStreamIsCapturing);
+#if CUDART_VERSION >= 13000
 SIM_PER_THREAD_STREAM(cudaStreamGetCaptureInfo);
+#else
+SIM_PER_THREAD_STREAM(cudaStreamGetCaptureInfo_v3);
+#endif
 SIM_PER_THREAD_STREAM(cudaGraphUpload);
 SIM_PER_THREAD_STREAM(cudaGraphLaunch);
