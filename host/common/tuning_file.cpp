@@ -94,16 +94,19 @@ bool TuningReader::read_place(TuningPlace* place) {
   if (line != kFirstLine)
     return refuse("\"%.*s\": must be \"%.*s\"", shown(line), line.data(), static_cast<int>(kFirstLine.size()),
                   kFirstLine.data());
+  int32_t sms_line = 0;
   const struct {
     std::string_view name;
     std::string_view* text;
     int32_t* number;
-  } fields[] = {{"gpu", &place->gpu, nullptr},
-                {"sms", nullptr, &place->sms},
-                {"driver", nullptr, &place->driver},
-                {"library", &place->library, nullptr}};
-  for (const auto& [name, text, number] : fields) {
+    int32_t* line;
+  } fields[] = {{"gpu", &place->gpu, nullptr, &place->gpu_line},
+                {"sms", nullptr, &place->sms, &sms_line},
+                {"driver", nullptr, &place->driver, &place->driver_line},
+                {"library", &place->library, nullptr, &place->library_line}};
+  for (const auto& [name, text, number, at] : fields) {
     if (!next_line(&line)) return false;
+    *at = line_;
     std::string_view value = line;
     if (take_word(&value) != name || value.size() < 2)
       return refuse("\"%.*s\": must be \"%.*s\" and its value", shown(line), line.data(),
