@@ -2,9 +2,9 @@
 
 #include "host/common/tuning_file.h"
 
-#include <charconv>
 #include <cinttypes>
 #include <cstdarg>
+#include <limits>
 
 #include "host/common/names.h"
 
@@ -30,11 +30,21 @@ std::string_view take_word(std::string_view* line) {
   return word;
 }
 
+// Reads a number that is not negative, of digits alone. (std::from_chars would show functions of the standard
+// library in every object that embeds this one.)
 template <class Number>
-bool read_number(std::string_view word, Number* number, int base = 10) {
-  const char* const end = word.data() + word.size();
-  const auto [rest, error] = std::from_chars(word.data(), end, *number, base);
-  return error == std::errc() && rest == end && !word.empty() && word[0] != '-';
+bool read_number(std::string_view word, Number* number, uint64_t base = 10) {
+  constexpr uint64_t kMost = std::numeric_limits<Number>::max();
+  uint64_t value = 0;
+  for (const char c : word) {
+    const uint64_t digit = c >= '0' && c <= '9'   ? static_cast<uint64_t>(c - '0')
+                           : c >= 'a' && c <= 'f' ? static_cast<uint64_t>(c - 'a' + 10)
+                                                  : base;
+    if (digit >= base || value > (kMost - digit) / base) return false;
+    value = value * base + digit;
+  }
+  *number = static_cast<Number>(value);
+  return !word.empty();
 }
 
 template <class Number>
@@ -94,16 +104,19 @@ bool TuningReader::read_place(TuningPlace* place) {
   if (line != kFirstLine)
     return refuse("\"%.*s\": must be \"%.*s\"", shown(line), line.data(), static_cast<int>(kFirstLine.size()),
                   kFirstLine.data());
+  int32_t sms_line = 0;
   const struct {
     std::string_view name;
     std::string_view* text;
     int32_t* number;
-  } fields[] = {{"gpu", &place->gpu, nullptr},
-                {"sms", nullptr, &place->sms},
-                {"driver", nullptr, &place->driver},
-                {"library", &place->library, nullptr}};
-  for (const auto& [name, text, number] : fields) {
+    int32_t* line;
+  } fields[] = {{"gpu", &place->gpu, nullptr, &place->gpu_line},
+                {"sms", nullptr, &place->sms, &sms_line},
+                {"driver", nullptr, &place->driver, &place->driver_line},
+                {"library", &place->library, nullptr, &place->library_line}};
+  for (const auto& [name, text, number, at] : fields) {
     if (!next_line(&line)) return false;
+    *at = line_;
     std::string_view value = line;
     if (take_word(&value) != name || value.size() < 2)
       return refuse("\"%.*s\": must be \"%.*s\" and its value", shown(line), line.data(),

@@ -24,6 +24,7 @@ namespace dualgemm {
 struct TuningPlace {
   std::string_view gpu, library;
   int32_t sms = 0, driver = 0;
+  int32_t gpu_line = 0, driver_line = 0, library_line = 0;  // where they were read; sms follows the gpu
 };
 
 // One entry: for launches of this kind and size the instance of this name.

@@ -174,22 +174,23 @@ dualgemm_status_t Loading::refuse(dualgemm_status_t status, int32_t line, const 
   return fail(status, "%s=%s: %s%s", name_, shown_path(path_), where.get(), why);
 }
 
-// Lines 2 to 5 of a file without comments say what it is for; a message names what differs.
+// A message names what differs.
 dualgemm_status_t Loading::check_place(const TuningPlace& place) {
   const std::string_view gpu{device_.name, strnlen(device_.name, sizeof device_.name)};
   const auto length = [](std::string_view text) {
     return static_cast<int>(std::min<size_t>(text.size(), 67));
   };
   if (place.gpu != gpu || place.sms != device_.sm_count)
-    return refuse(DUALGEMM_STATUS_NOT_SUPPORTED, 0,
+    return refuse(DUALGEMM_STATUS_NOT_SUPPORTED, place.gpu_line,
                   "gpu %.*s with %" PRId32 " SMs: the current device is %.*s with %" PRId32,
                   length(place.gpu), place.gpu.data(), place.sms, length(gpu), gpu.data(), device_.sm_count);
   if (place.driver != device_.driver_version)
-    return refuse(DUALGEMM_STATUS_NOT_SUPPORTED, 0, "driver %" PRId32 ": that of this machine is %" PRId32,
-                  place.driver, device_.driver_version);
+    return refuse(DUALGEMM_STATUS_NOT_SUPPORTED, place.driver_line,
+                  "driver %" PRId32 ": that of this machine is %" PRId32, place.driver,
+                  device_.driver_version);
   if (place.library != library_key())
-    return refuse(DUALGEMM_STATUS_NOT_SUPPORTED, 0, "library %.*s: this one is %s", length(place.library),
-                  place.library.data(), library_key());
+    return refuse(DUALGEMM_STATUS_NOT_SUPPORTED, place.library_line, "library %.*s: this one is %s",
+                  length(place.library), place.library.data(), library_key());
   return DUALGEMM_STATUS_SUCCESS;
 }
 

@@ -32,6 +32,7 @@ ALLOWED = {
     "cudaGetDevice": NUMBERS,
     "cudaDeviceGetAttribute": NUMBERS,
     "cudaStreamGetDevice": NUMBERS,
+    "cudaStreamIsCapturing": NUMBERS,
     "cudaFuncSetAttribute": NUMBERS,
     "cudaGetErrorName": NUMBERS,
     "cudaGetErrorString": NUMBERS,

@@ -282,15 +282,15 @@ TEST_CASE("a tuning file for another GPU, driver or library is refused by what d
   const auto refused = [&](const std::string& from, const std::string& to) {
     return refusal(with_line(good, from, to), DUALGEMM_STATUS_NOT_SUPPORTED);
   };
-  CHECK_THAT(
-      refused("gpu " + std::string(device.name), "gpu NVIDIA H900"),
-      Catch::Contains("gpu NVIDIA H900 with 148 SMs: the current device is " + std::string(device.name)));
+  CHECK_THAT(refused("gpu " + std::string(device.name), "gpu NVIDIA H900"),
+             Catch::Contains(": line 2: gpu NVIDIA H900 with 148 SMs: the current device is " +
+                             std::string(device.name)));
   CHECK_THAT(refused("sms 148", "sms 147"), Catch::Contains("with 147 SMs"));
   CHECK_THAT(refused("driver " + std::to_string(device.driver_version), "driver 12000"),
-             Catch::Contains("driver 12000: that of this machine is"));
+             Catch::Contains(": line 4: driver 12000: that of this machine is"));
   const std::string key = tuning_info().library;
   CHECK_THAT(refused("library " + key, "library 0.1.0-0123456789abcdef"),
-             Catch::Contains("library 0.1.0-0123456789abcdef: this one is " + key));
+             Catch::Contains(": line 5: library 0.1.0-0123456789abcdef: this one is " + key));
   // What it is for comes before what it says: another library has other instances.
   CHECK_THAT(refusal(tuning_text({entry(256, "m1n1k1")}, "0.9.9"), DUALGEMM_STATUS_NOT_SUPPORTED),
              Catch::Contains("library 0.9.9"));

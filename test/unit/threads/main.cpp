@@ -1,10 +1,11 @@
 // main.cpp -- eight threads use the library at once, each in its own way, on a CUDA runtime that does
-// nothing: launches and conversions on several devices, their twins on the host, questions, errors. Built
-// with -fsanitize=thread, which ends the program with status 66 when two threads touch the same bytes
-// without an order. Beside that each thread looks whether its answers, and the text of its last error, are
-// its own.
+// nothing: launches and conversions on several devices, their twins on the host, questions, tuning files,
+// errors. Built with -fsanitize=thread, which ends the program with status 66 when two threads touch the same
+// bytes without an order. Beside that each thread looks whether its answers, and the text of its last error,
+// are its own.
 
 #include <cuda_runtime_api.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "host/common/tuning_file.h"
 #include "host/include/dualgemm.h"
 #include "support/stub/cuda.h"
 #include "support/stub/problem.h"
@@ -159,12 +161,76 @@ void provoke(int thread, int round) {
   expect(dualgemm_last_cuda_error() == cudaErrorInvalidResourceHandle, thread, "the number of CUDA's error");
 }
 
+// Two tuning files for the stub's B200, with other entries.
+class TuningFiles {
+ public:
+  TuningFiles() {
+    dualgemm_device_t device;
+    dualgemm_device_init(&device);
+    dualgemm_current_device(&device);
+    dualgemm_tuning_info_t info;
+    dualgemm_tuning_info_init(&info);
+    dualgemm_tuning_info(&info);
+    for (const int file : {0, 1}) {
+      std::string text =
+          dualgemm::tuning_heading({device.name, info.library, device.sm_count, device.driver_version}).get();
+      for (int32_t thread = 0; thread < kThreads; ++thread)
+        text += dualgemm::tuning_entry({2, DUALGEMM_DTYPE_NVFP4, DUALGEMM_DTYPE_BF16, false, false, 1,
+                                        256 * (1 + thread), 512, 1 + file * 7, instance_for(thread)})
+                    .get();
+      dualgemm::TuningSum sum;
+      sum.add(text);
+      text += dualgemm::tuning_end(kThreads, sum).get();
+      if (std::FILE* to = std::fopen(path(file).c_str(), "w")) {
+        std::fputs(text.c_str(), to);
+        std::fclose(to);
+      }
+    }
+  }
+  ~TuningFiles() {
+    for (const int file : {0, 1}) std::remove(path(file).c_str());
+  }
+  static std::string path(int file) {
+    return "/tmp/threads_test." + std::to_string(getpid()) + "." + std::to_string(file);
+  }
+
+ private:
+  static const char* instance_for(int32_t thread) {
+    const dualgemm_args_t args = problem(128, 256 * (1 + thread), 512);
+    dualgemm_device_t device;
+    dualgemm_device_init(&device);
+    dualgemm_current_device(&device);
+    int32_t id = 0;
+    dualgemm_select_instance(&args, &device, &id);
+    dualgemm_instance_info_t info;
+    dualgemm_instance_info_init(&info);
+    dualgemm_instance_info(id, &info);
+    return info.name;
+  }
+};
+
+// The file in force changes while others launch.
+void change_tuning(int thread, int round) {
+  const std::string path = TuningFiles::path(round % 3);
+  expect(dualgemm_load_tuning(round % 3 == 2 ? nullptr : path.c_str()) == DUALGEMM_STATUS_SUCCESS, thread,
+         "a tuning file");
+}
+
+void ask_tuning(int thread) {
+  dualgemm_tuning_info_t info;
+  dualgemm_tuning_info_init(&info);
+  expect(dualgemm_tuning_info(&info) == DUALGEMM_STATUS_SUCCESS, thread, "what is tuned");
+  expect(info.entries == 0 || info.entries == kThreads, thread, "the entries of one file");
+}
+
 void run_thread(int thread) {
   for (int round = 0; round < kRounds; ++round) {
     cudaSetDevice(device_of(thread, round));
     together.arrive_and_wait();
     if (thread == 0) expect(dualgemm_init() == DUALGEMM_STATUS_SUCCESS, thread, "dualgemm_init");
+    if (thread == 1) change_tuning(thread, round);
     launch(thread, round);
+    if (thread == 2) ask_tuning(thread);
     convert(thread, round);
     convert_on_host(thread);
     compute_reference(thread);
@@ -176,6 +242,7 @@ void run_thread(int thread) {
 }  // namespace
 
 int main() {
+  const TuningFiles files;
   std::vector<std::thread> threads;
   for (int thread = 0; thread < kThreads; ++thread) threads.emplace_back(run_thread, thread);
   for (std::thread& thread : threads) thread.join();
