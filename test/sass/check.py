@@ -39,6 +39,8 @@ KERNEL = {
     "BRA.DIV": (0, "ptxas does not see that the warp is together where it has to be, so it brings it together "
                    "first, and keeps nothing in uniform registers around it: the warp's number has to come out of a "
                    "shuffle and reach the choice of the role through no branch of elect"),
+    "unread columns": (0, "an arrival that may free columns of tensor memory which a load still reads: tcgen05.wait::ld "
+                          "stands between them in PTX, and its wait for the load's scoreboard has to be in the code"),
 }
 # The kernels that move factors, quantise and prepare A are no instances: they have neither roles nor an epilogue.
 CONVERSION = re.compile(r"N8dualgemm(7convert|4sm90(?=14prepare_kernel))\d+(\w+?_kernel)")
@@ -171,6 +173,32 @@ def lane_branches(function):
             if x.branches() and "U" not in x.modifiers and any(s in lanes for s in x.sources)]
 
 
+def unread_columns(function, heed_waits=True):
+    """Arrivals at a barrier, and deallocations, that a path from a load of tensor memory reaches without a wait for it.
+    The loads of a warp end in order: ptxas lets it wait for the last of several alone."""
+    def step(state, x):
+        """`state`: the scoreboards of last loads that nobody has waited for, None for a load without one."""
+        if heed_waits: state = {board for board in state if board is None or not x.waits >> board & 1}
+        return {x.sets} if x.mnemonic == "LDTM" else state
+
+    before, work, found = {i: set() for i in function.reachable}, list(function.order), []
+    while work:
+        block = work.pop(0)
+        state = before[block]
+        for x in function.blocks[block].instructions: state = step(state, x)
+        for successor in function.blocks[block].successors:
+            if not state <= before[successor]:
+                before[successor] = before[successor] | state
+                work.append(successor)
+    for block in function.reachable:
+        state = before[block]
+        for x in function.blocks[block].instructions:
+            state = step(state, x)
+            frees = "ARRIVE" in x.modifiers or x.mnemonic in ("BAR", "UCGABAR_ARV", "UTCATOMSWS")
+            if state and frees: found.append(x)
+    return found
+
+
 def measure_epilogue(function):
     """{measure: instructions} over the blocks that compute results."""
     found = collections.defaultdict(list)
@@ -212,7 +240,8 @@ def check_kernel(function, instance, report):
     found = {"local memory": [x for x in code if x.mnemonic in ("LDL", "STL")],
              "lane branches": lane_branches(function),
              "BRA.DIV": [x for b in issuing for x in function.blocks[b].instructions
-                         if x.mnemonic == "BRA" and "DIV" in x.modifiers]}
+                         if x.mnemonic == "BRA" and "DIV" in x.modifiers],
+             "unread columns": unread_columns(function)}
     for measure, instructions in found.items():
         report.check((name, "kernel"), measure, len(instructions), limits, instructions=instructions)
     return [[name, len(code), *(len(x) for x in found.values())]]
@@ -326,6 +355,10 @@ def main():
         kernel_rows += check_kernel(function, instance, report)
         role_rows += check_roles(function, instance["name"], report)
         if function.target != "sm_90": epilogue_rows += check_epilogue(function, instance, report)
+    loading = [f for f in functions.values() if any(x.mnemonic == "LDTM" for x in f.instructions())]
+    if loading and not any(unread_columns(f, heed_waits=False) for f in loading):
+        report.failures.append([("all", "kernels"), "no columns are unread even where waits are not heeded: the check "
+                                                    "has lost sight of loads or arrivals"])
     for entry in looked_at: check_conversion(functions[entry], report)
     table("Kernels", ["instance", "instructions", *KERNEL], merge(kernel_rows, outputs))
     table("Loops that issue, per iteration",

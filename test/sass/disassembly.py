@@ -8,7 +8,8 @@ import tempfile
 
 from image import cubins, joined, kernels, target
 
-LINE = re.compile(r"\s+/\*([0-9a-f]{4,})\*/\s+(.*)")
+LINE = re.compile(r"\s+/\*([0-9a-f]{4,})\*/\s+([^;]*;?)")
+UPPER_HALF = re.compile(r"\s+/\* 0x([0-9a-f]{16}) \*/")  # of an instruction's 128 bits, on a line of its own
 INSTRUCTION = re.compile(r"(?:@(!?U?P(?:\d+|T))\s+)?([A-Z][\w.]*)\s*(.*)$")
 LABEL = re.compile(r"^(\.L_\w+|\$[\w$]+):")
 FUNCTION = re.compile(r"^\.text\.(\S*):")
@@ -39,6 +40,7 @@ class Instruction:
     """One line, as `@P1 ISETP.GE.AND P2, PT, R8, R5, PT`."""
 
     known = {}  # what was read of a line's text, which stands in many kernels
+    sets, waits = None, 0  # the scoreboard that is released when its results are there, and a mask of those it waits for
 
     def __init__(self, address, text):
         if text not in Instruction.known:
@@ -46,6 +48,12 @@ class Instruction:
             Instruction.known[text] = self.__dict__
         self.__dict__ = Instruction.known[text].copy()
         self.address = address
+
+    def control(self, upper):
+        """Reads the control bits, which nvdisasm does not spell: from bit 105 four of stall and one of yield, then
+        three bits for the scoreboard of results (7: none), three for that of sources, and six of those to wait for."""
+        self.sets, self.waits = (upper >> 46 & 7), upper >> 52 & 63
+        if self.sets == 7: self.sets = None
 
     def read(self, guard, opcode, rest):
         self.guard, self.opcode = guard, opcode
@@ -242,7 +250,8 @@ def disassemble(nvdisasm, data, entries):
         with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
             file.write(joined(parts))
             file.flush()
-            done = subprocess.run([nvdisasm, "-c", file.name], capture_output=True, text=True, check=False)
+            with_bits = ["-hex"] if compiled_for == "sm_100" else []  # for Instruction.control
+            done = subprocess.run([nvdisasm, "-c", *with_bits, file.name], capture_output=True, text=True, check=False)
         if done.returncode: raise RuntimeError(f"{nvdisasm} fails: {done.stderr.strip()}")
         functions += parse(done.stdout, compiled_for)
     return functions
@@ -253,6 +262,8 @@ def parse(text, compiled_for):
     for line in text.splitlines() + [".text.:"]:
         if found := LINE.match(line):
             lines.append(Instruction(int(found[1], 16), found[2]))
+        elif upper := UPPER_HALF.match(line):
+            lines[-1].control(int(upper[1], 16))
         elif head := FUNCTION.match(line):
             if name: functions.append(Function(name, lines, compiled_for))
             name, lines = head[1], []
