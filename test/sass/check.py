@@ -39,8 +39,8 @@ KERNEL = {
     "BRA.DIV": (0, "ptxas does not see that the warp is together where it has to be, so it brings it together "
                    "first, and keeps nothing in uniform registers around it: the warp's number has to come out of a "
                    "shuffle and reach the choice of the role through no branch of elect"),
-    "unread columns": (0, "an arrival that may free columns of tensor memory which a load still reads: tcgen05.wait::ld "
-                          "stands between them in PTX, and its wait for the load's scoreboard has to be in the code"),
+    "unread columns": (0, "an arrival that may free columns of tensor memory which a load still reads: PTX has a "
+                          "tcgen05.wait::ld between them, and the code has to wait there for the load's scoreboard"),
 }
 # The kernels that move factors, quantise and prepare A are no instances: they have neither roles nor an epilogue.
 CONVERSION = re.compile(r"N8dualgemm(7convert|4sm90(?=14prepare_kernel))\d+(\w+?_kernel)")

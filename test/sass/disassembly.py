@@ -40,7 +40,7 @@ class Instruction:
     """One line, as `@P1 ISETP.GE.AND P2, PT, R8, R5, PT`."""
 
     known = {}  # what was read of a line's text, which stands in many kernels
-    sets, waits = None, 0  # the scoreboard that is released when its results are there, and a mask of those it waits for
+    sets, waits = None, 0  # the scoreboard that its results release, and a mask of those that it waits for
 
     def __init__(self, address, text):
         if text not in Instruction.known:
