@@ -7,7 +7,7 @@ those for sm_90a the loops are looked at, not the epilogue.
 
 INSTANCES is what `dualgemm_bench --instances` prints: which entry is which instance.
 OBJECT is libdualgemm.a, an object file or a cubin; --list prints the instructions that count against a limit; with
---in-turn one output of every plan is looked at, each output in turn, and no conversion (a spill fails the build).
+--in-turn one type of every plan is looked at, each type in turn, and no conversion (a spill fails the build).
 nvdisasm is looked for beside the compiler of build/cuda.mk, in build/nvdisasm and on the PATH. The exit status is 0
 where there is none, and where another compiler than that of the limits made the code: then the tables are for
 information.
@@ -316,10 +316,12 @@ def merge(rows, outputs):
 
 
 def in_turn(named):
-    """Of instances by their entry, one of those that differ in the output type alone, the outputs in turn."""
+    """Of instances by their entry, one of those that differ alone in the type of C, or in which 16-bit type A has, the
+    types in turn."""
     plans = {}
     for entry, x in named.items():
-        plans.setdefault(re.sub(rf"_{x['epilogue']['outputs'][0]['name']}$", "", x["name"]), []).append(entry)
+        of_any_output = re.sub(rf"_{x['epilogue']['outputs'][0]['name']}$", "", x["name"])
+        plans.setdefault(re.sub(r"_a(bf16|fp16)(?=_|$)", "_a16", of_any_output), []).append(entry)
     return [outputs[i % len(outputs)] for i, outputs in enumerate(plans.values())]
 
 
