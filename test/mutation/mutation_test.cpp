@@ -216,7 +216,7 @@ TEST_CASE("one bug of every kind is caught in the epilogue of a general instance
           "no wait mbarrier.try_wait @ epilogue_role/wait_for_accumulators/wait #0",
           "delete tcgen05.fence::before_thread_sync @ epilogue_role #0",
           "delete st.global @ "
-          "epilogue_role/finish/finish/store_preactivations/store_both/store_floats/store/store_row #4",
+          "epilogue_role/finish/finish/store_preactivations/store_both/store_floats/store/store_row #3",
           "a plain store red @ epilogue_role/finish/finish/raise_amax #0",
           "own value redux.sync @ epilogue_role/finish/finish/raise_amax/__reduce_max_sync #0",
           "delete st.global @ epilogue_role/finish/store/store_floats/store/store_block #1",

@@ -46,6 +46,9 @@ ELSEWHERE = {
     "python3 -m dualgemm.transformers": "make test-torch",
     "sh bench/contenders/triton.sh": None,  # needs Triton
     "dualgemm-tune --config": "ctest -R 'package: dualgemm-tune'",  # a model's configuration is not here
+    "pip install --find-links build/wheels": "make wheels-test",
+    "git tag -a": None,  # a release has one tag
+    "make release-test": None,  # goes on in a clone, which a dry run does not make
     "popcorn-cli": None,  # needs an account and a GPU of the contest's
 }
 ARGUMENTS_OF_TRANSFORMERS = "config device_map cache_implementation quantization_config"
