@@ -44,7 +44,7 @@ HOST = [
     ['common/*'],
     ['model/*', 'convert/*'],
     ['launch/*'],
-    ['torch/*', 'report/*'],
+    ['torch/*', 'report/*', 'package/*'],
 ]
 HOST_COMMON = [
     ['text.h', 'region.*', 'sf_layout.h'],

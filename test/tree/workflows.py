@@ -7,7 +7,7 @@ import re
 import sys
 
 STEP = re.compile(r"^( *)(- )?run: *(.*)$")
-FETCH = re.compile(r"apt-get update && apt-get install -y git make|git (init|fetch|checkout) .*")
+FETCH = re.compile(r"apt-get update && apt-get install -y git make( [\w-]+)*|git (init|fetch|checkout) .*")
 
 
 def commands(text):
