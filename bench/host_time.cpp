@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -229,10 +230,12 @@ std::string tuning_file() {
   dualgemm_instance_info_t instance;
   dualgemm_instance_info_init(&instance);
   dualgemm_instance_info(with_instance(problem(128, 14336, 4096)).instance_id, &instance);
-  const std::string text = fmt::format(
-      "dualgemm tuning 1\ngpu {}\nsms {}\ndriver {}\nlibrary {}\n"
-      "2 NVFP4 BF16 plain dense 1 14336 4096 128 {}\n",
-      device.name, device.sm_count, device.driver_version, info.library, instance.name);
+  const std::string text = std::string(dualgemm::tuning_heading({device.name, info.library, device.sm_count,
+                                                                 device.driver_version})
+                                           .get()) +
+                           dualgemm::tuning_entry({2, DUALGEMM_DTYPE_NVFP4, DUALGEMM_DTYPE_BF16, false, false,
+                                                   1, 14336, 4096, 128, instance.name})
+                               .get();
   dualgemm::TuningSum sum;
   sum.add(text);
   return text + dualgemm::tuning_end(1, sum).get();
@@ -240,7 +243,8 @@ std::string tuning_file() {
 
 // Returns whether the file is in force.
 bool load_tuning() {
-  const std::string path = fmt::format("/tmp/host_time.{}.tuning", getpid());
+  const std::string path =
+      std::filesystem::temp_directory_path() / fmt::format("host_time.{}.tuning", getpid());
   if (std::FILE* file = std::fopen(path.c_str(), "w")) {
     std::fputs(tuning_file().c_str(), file);
     std::fclose(file);

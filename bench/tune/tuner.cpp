@@ -11,6 +11,7 @@
 #include "bench/arguments.h"
 #include "bench/timing.h"
 #include "ranking.h"
+#include "test/support/stream.h"
 
 namespace bench {
 namespace {
@@ -56,20 +57,6 @@ double number_of(const uint8_t* at, dualgemm_dtype_t dtype) {
 
 }  // namespace
 
-class OwnStream {
- public:
-  OwnStream() {
-    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-  }
-  ~OwnStream() { cudaStreamDestroy(stream_); }
-  OwnStream(const OwnStream&) = delete;
-  OwnStream& operator=(const OwnStream&) = delete;
-  cudaStream_t get() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
-
 dualgemm_instance_info_t info_of_instance(int32_t id) {
   dualgemm_instance_info_t info;
   dualgemm_instance_info_init(&info);
@@ -105,7 +92,7 @@ class Tuner::Run {
 
   const Tuner& tuner_;
   Shape shape_;
-  OwnStream stream_;
+  dualgemm_test::Stream stream_;
   int32_t usual_ = 0;
   std::unique_ptr<DeviceArray<uint8_t>> workspace_;
   std::vector<std::unique_ptr<TimedOperands>> sets_;

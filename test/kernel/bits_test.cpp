@@ -234,7 +234,8 @@ TEST_CASE("every instance writes the bits on record", "[bits]") {
   // The instances of the day on which the record began.
   CHECK(compared[0] >= (record_is_of_a_gpu() ? 43 : 13));
   if (comparable(plain_instances().front())) CHECK(compared[1] >= 28);
-  else WARN("a SwiGLU is skipped: its record is that of a real H200, which rounds ex2 and rcp otherwise");
+  else
+    WARN("a SwiGLU is skipped: its record is that of a real Hopper GPU, which rounds ex2 and rcp otherwise");
 }
 
 TEST_CASE("every line on record belongs to an instance", "[bits]") {

@@ -1,9 +1,9 @@
-// stream.h -- a CUDA stream of its own for a test, and a graph of what was put into one; destroyed with it.
+// stream.h -- a CUDA stream of its own for whoever launches, and a graph of what was put into one; destroyed with it.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
-#include "support/device_memory.h"
+#include "test/support/device_memory.h"
 
 namespace dualgemm_test {
 

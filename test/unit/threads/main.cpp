@@ -12,6 +12,7 @@
 #include <barrier>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -191,7 +192,8 @@ class TuningFiles {
     for (const int file : {0, 1}) std::remove(path(file).c_str());
   }
   static std::string path(int file) {
-    return "/tmp/threads_test." + std::to_string(getpid()) + "." + std::to_string(file);
+    return std::filesystem::temp_directory_path() /
+           ("threads_test." + std::to_string(getpid()) + "." + std::to_string(file));
   }
 
  private:
