@@ -1,4 +1,4 @@
-// stream.h -- a CUDA stream of its own for whoever launches, and a graph of what was put into one; destroyed with it.
+// stream.h -- a CUDA stream for one user, and a graph of what was put into one; each is destroyed with its object.
 #pragma once
 
 #include <cuda_runtime_api.h>
