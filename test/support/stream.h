@@ -1,4 +1,4 @@
-// stream.h -- a CUDA stream for one user, and a graph of what was put into one; each is destroyed with its object.
+// stream.h -- a CUDA stream, and a graph of what was put into one; each is destroyed with its object.
 #pragma once
 
 #include <cuda_runtime_api.h>
