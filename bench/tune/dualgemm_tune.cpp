@@ -279,7 +279,6 @@ int run(const Options& o) {
   dualgemm_device_init(&device);
   if (dualgemm_current_device(&device) != DUALGEMM_STATUS_SUCCESS)
     throw std::runtime_error(std::string("there is no GPU to time: ") + dualgemm_last_error());
-  bench::check(dualgemm_init(), "dualgemm_init");
   if (std::string(device.name).find("simulated") != std::string::npos)
     fmt::print(stderr, "dualgemm-tune: {} is no GPU: its times say nothing\n", device.name);
   return o.judged.empty() ? run_tuning(o, shapes, device) : run_judgement(o, shapes, device);
