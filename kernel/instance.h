@@ -1,6 +1,7 @@
-// instance.h -- a compiled kernel as host/ sees it, and the table of all compiled kernels. Every translation
-// unit of instances has a list of its own; the table names the lists (instances.def). All of it is
-// constant-initialised, so that a call from a static constructor finds it complete.
+// instance.h -- an instance, which is a compiled kernel as host/ sees it, and the table of all instances. Two
+// instances that differ only in the 16-bit type of C share a kernel. Every translation unit of instances has
+// a list of its own; the table names the lists (instances.def). All of it is constant-initialised, so that a
+// call from a static constructor finds it complete.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +26,20 @@ struct InstanceList {
   int32_t count;
 };
 
-// Returns the list of some kernels, of which Entry<Traits>::kInstance is the entry in the table.
-template <template <class> class Entry, class... AllTraits>
-inline constexpr Instance kInstancesOf[] = {Entry<AllTraits>::kInstance...};
-template <template <class> class Entry, class... AllTraits>
+// Returns the instances of some kernels, those of one kernel side by side. Entry<Traits, Output>::kInstance is
+// the instance of a kernel that writes Output.
+template <template <class, class> class Entry, class Traits, class... Output>
+auto instances_of_kernel(List<Output...>) -> List<Entry<Traits, Output>...>;
+template <class... Entries>
+inline constexpr Instance kInstancesOf[] = {Entries::kInstance...};
+template <class... Entries>
+consteval InstanceList list_of_entries(List<Entries...>) {
+  return {kInstancesOf<Entries...>, sizeof...(Entries)};
+}
+template <template <class, class> class Entry, class... AllTraits>
 consteval InstanceList list_of(List<AllTraits...>) {
-  return {kInstancesOf<Entry, AllTraits...>, sizeof...(AllTraits)};
+  return list_of_entries(typename Joined<decltype(instances_of_kernel<Entry, AllTraits>(
+                             typename AllTraits::Output::Instances{}))...>::Type{});
 }
 
 // The instances of the library in the order of their ids, which start at 1: the id of instance(i) is i + 1.

@@ -24,14 +24,4 @@ template <int32_t kProducts>
 using InstanceArithmetic = std::conditional_t<kGeneralInstances, General,
                                               std::conditional_t<kProducts == 1, PlainLinear, PlainSwiglu>>;
 
-// Joins lists of types in their order.
-template <class... Lists>
-struct Joined;
-template <class... Members>
-struct Joined<List<Members...>> {
-  using Type = List<Members...>;
-};
-template <class... First, class... Second, class... Rest>
-struct Joined<List<First...>, List<Second...>, Rest...> : Joined<List<First..., Second...>, Rest...> {};
-
 }  // namespace dualgemm

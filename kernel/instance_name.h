@@ -39,15 +39,14 @@ constexpr InstanceName name_of_plan(const Plan& plan) {
   return name;
 }
 
-template <class Traits>
+// Output is what the instance writes: one type, or AnyOutput.
+template <class Traits, class Output>
 consteval InstanceName instance_name() {
   InstanceName name = name_of_plan(Traits::kPlan);
   if (*Traits::kVariant) name.add("_").add(Traits::kVariant);
-  if constexpr (Traits::Arithmetic::kGeneral) name.add("_general");
-  else name.add("_").add(Traits::Output::kName);
-  return name;
+  return name.add("_").add(Output::kName);
 }
-template <class Traits>
-inline constexpr InstanceName kInstanceName = instance_name<Traits>();
+template <class Traits, class Output>
+inline constexpr InstanceName kInstanceName = instance_name<Traits, Output>();
 
 }  // namespace dualgemm

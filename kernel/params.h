@@ -73,7 +73,7 @@ struct alignas(128) Params {
   int32_t m, n, k;  // elements; k is a multiple of 16, n of 4. m: rows of A, with groups at most
   int32_t m_tiles, n_tiles, k_tiles;  // of the instance: ceil(m / tile.m), and so on
   int32_t problems;                   // of a batch, or groups
-  int32_t c_type;                     // CType that a general instance writes; a plain one has its own
+  int32_t c_type;                     // CType; a kernel that writes one type does not read it
   // For grouped instances: the offsets of the groups' rows, [groups + 1], or their numbers of rows, [groups].
   const int32_t* group_rows;
   int32_t group_offsets;   // 1: group_rows are offsets; 0: numbers of rows

@@ -28,7 +28,7 @@ struct Instance : sm100::Parts<Self> {
 // Is this what the library calls the kernel?
 template <class Traits>
 constexpr bool named(const char* name) {
-  const char* text = kInstanceName<Traits>.text;
+  const char* text = kInstanceName<Traits, typename Traits::Output>.text;
   while (*text && *text == *name) ++text, ++name;
   return *text == *name;
 }

@@ -79,11 +79,5 @@ template <class Traits, class Layout, class... Output>
 consteval EpilogueKind epilogue_kind(List<Output...>) {
   return {Traits::Arithmetic::kGeneral, sizeof...(Output), {output_kind<Traits, Layout, Output>()...}};
 }
-template <class Traits, class Layout>
-consteval EpilogueKind epilogue_kind() {
-  if constexpr (Traits::Arithmetic::kGeneral)
-    return epilogue_kind<Traits, Layout>(typename Traits::Output::Types{});
-  else return epilogue_kind<Traits, Layout>(List<typename Traits::Output>{});
-}
 
 }  // namespace dualgemm

@@ -167,6 +167,9 @@ DUALGEMM_DEVICE void store_floats(const Writer& writer, const float* x, int firs
 // An output says which shared memory it needs for all epilogue warps, and what each of them has to do after
 // its last tile. It is also the format of its elements: put() converts two neighbours among the words of a
 // lane, where i is even.
+//
+// Types are the types of C that an instance with this output writes. Instances are the outputs of the
+// instances that share a kernel with this output.
 struct DirectOutput {
   using Shared = Nothing;
   DUALGEMM_DEVICE static void complete() {}  // the stores are complete when the grid is
@@ -174,12 +177,16 @@ struct DirectOutput {
 
 template <class Self>
 struct Output16 : DirectOutput {
+  using Types = List<Self>;
+  using Instances = List<Self>;
   static constexpr int32_t kBits = 16;
   using Element = uint16_t;
   template <class Traits, class Layout>
   using Writer = DirectWriter<Traits, Self, Layout>;
-  DUALGEMM_DEVICE static void put(uint32_t* words, int i, TwoFloats x) {
-    words[i / 2] = Self::pack(x.first, x.second);
+  // Calls the function with an output of one type. A loop in it keeps no register for the choice.
+  template <class Function>
+  DUALGEMM_DEVICE static void with_type(const Params& p, const Tile& tile, const Function& function) {
+    function(Self(p, tile));
   }
 };
 
@@ -188,6 +195,9 @@ struct Fp16 : Output16<Fp16> {
   static constexpr const char* kName = "fp16";
   DUALGEMM_DEVICE Fp16(const Params&, const Tile&) {}
   DUALGEMM_DEVICE static uint32_t pack(float low, float high) { return ptx::cvt_rn_f16x2_f32(high, low); }
+  DUALGEMM_DEVICE static void put(uint32_t* words, int i, TwoFloats x) {
+    words[i / 2] = pack(x.first, x.second);
+  }
 };
 
 struct Bf16 : Output16<Bf16> {
@@ -195,6 +205,29 @@ struct Bf16 : Output16<Bf16> {
   static constexpr const char* kName = "bf16";
   DUALGEMM_DEVICE Bf16(const Params&, const Tile&) {}
   DUALGEMM_DEVICE static uint32_t pack(float low, float high) { return ptx::cvt_rn_bf16x2_f32(high, low); }
+  DUALGEMM_DEVICE static void put(uint32_t* words, int i, TwoFloats x) {
+    words[i / 2] = pack(x.first, x.second);
+  }
+};
+
+// The output of a kernel that two instances share: the launch says which of the two types it writes. All
+// threads take the same branch.
+struct Fp16OrBf16 : Output16<Fp16OrBf16> {
+  using Instances = List<Fp16, Bf16>;
+  DUALGEMM_DEVICE Fp16OrBf16(const Params& p, const Tile&) : bf16(writes_bf16(p)) {}
+  DUALGEMM_DEVICE void put(uint32_t* words, int i, TwoFloats x) const {
+    if (bf16) Bf16::put(words, i, x);
+    else Fp16::put(words, i, x);
+  }
+  template <class Function>
+  DUALGEMM_DEVICE static void with_type(const Params& p, const Tile& tile, const Function& function) {
+    if (writes_bf16(p)) function(Bf16(p, tile));
+    else function(Fp16(p, tile));
+  }
+  DUALGEMM_DEVICE static bool writes_bf16(const Params& p) {
+    return p.c_type == static_cast<int32_t>(CType::kBf16);
+  }
+  bool bf16;
 };
 
 struct Fp32 : DirectOutput {

@@ -57,6 +57,8 @@ class AnyWriter : public Fp32Results {
 
 struct AnyOutput : DirectOutput {
   using Types = List<Fp16, Bf16, Fp32, Fp8, Nvfp4>;
+  using Instances = List<AnyOutput>;
+  static constexpr const char* kName = "general";
   template <class Traits, class Layout>
   using Writer = AnyWriter<Traits, Layout>;
 };

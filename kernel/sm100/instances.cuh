@@ -7,14 +7,11 @@
 
 namespace dualgemm::sm100 {
 
-template <Options kOptions, class... Output>
-auto with_outputs(List<Output...>)
-    -> List<Traits<kOptions, Output, InstanceArithmetic<kOptions.products>>...>;
+template <Options kOptions, class Arithmetic = InstanceArithmetic<kOptions.products>>
+using Kernel = Traits<kOptions, typename Arithmetic::Output, Arithmetic>;
 
-// The list of each set of options with each output, options outermost.
+// One list of all instances of these sets of options, in the order of the sets.
 template <Options... kOptions>
-inline constexpr InstanceList kInstances =
-    list_of<Entry>(typename Joined<decltype(with_outputs<kOptions>(
-                       typename InstanceArithmetic<kOptions.products>::Outputs{}))...>::Type{});
+inline constexpr InstanceList kInstances = list_of<Entry>(List<Kernel<kOptions>...>{});
 
 }  // namespace dualgemm::sm100

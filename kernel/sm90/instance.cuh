@@ -1,4 +1,4 @@
-// instance.cuh -- a kernel as an entry of the table of instances.
+// instance.cuh -- a kernel that writes C in the types of Output, as an entry of the table of instances.
 #pragma once
 
 #include "kernel/instance.h"
@@ -7,13 +7,14 @@
 
 namespace dualgemm::sm90 {
 
-template <class Traits>
+template <class Traits, class Output = typename Traits::Output>
 struct Entry {
-  static constexpr Instance kInstance = {.name = kInstanceName<Traits>.text,
-                                         .kernel = &dual_gemm_kernel<Traits>,
-                                         .plan = Traits::kPlan,
-                                         .epilogue = epilogue_kind<Traits, AlongRow>(),
-                                         .smem_bytes = sizeof(SharedStorage<Traits>)};
+  static constexpr Instance kInstance = {
+      .name = kInstanceName<Traits, Output>.text,
+      .kernel = &dual_gemm_kernel<Traits>,
+      .plan = Traits::kPlan,
+      .epilogue = epilogue_kind<Traits, AlongRow>(typename Output::Types{}),
+      .smem_bytes = sizeof(SharedStorage<Traits>)};
 };
 
 }  // namespace dualgemm::sm90

@@ -8,23 +8,22 @@
 
 namespace dualgemm::sm90 {
 
-template <Options kOptions, class... Output>
-auto with_outputs(List<Output...>)
-    -> List<Traits<kOptions, Output, InstanceArithmetic<kOptions.products>>...>;
-
-// A plain instance for an A of 16 bits writes a C of A's type; an instance that writes another type is
-// general. A general one needs a tile that lies in blocks of 128 rows (output_nvfp4.cuh); other tiles have
-// only the plain one.
+// The kernel of a set of options, if there is one. A plain kernel for an A of 16 bits writes a C of A's type;
+// a kernel that writes another type is general. A general one needs a tile that lies in blocks of 128 rows
+// (output_nvfp4.cuh); other tiles have only the plain one.
 template <Options kOptions>
-using OutputsOf = std::conditional_t<
-    kGeneralInstances && !in_blocks(kOptions.tile_m), List<>,
-    std::conditional_t<kGeneralInstances || kOptions.a_type == CType::kNvfp4,
-                       typename InstanceArithmetic<kOptions.products>::Outputs,
-                       List<std::conditional_t<kOptions.a_type == CType::kBf16, Bf16, Fp16>>>>;
+auto kernel_of() {
+  using Arithmetic = InstanceArithmetic<kOptions.products>;
+  using TypeOfA = std::conditional_t<kOptions.a_type == CType::kBf16, Bf16, Fp16>;
+  if constexpr (kGeneralInstances && !in_blocks(kOptions.tile_m)) return List<>{};
+  else if constexpr (kGeneralInstances || kOptions.a_type == CType::kNvfp4)
+    return List<Traits<kOptions, typename Arithmetic::Output, Arithmetic>>{};
+  else return List<Traits<kOptions, TypeOfA, Arithmetic>>{};
+}
 
-// The list of each set of options with each output, options outermost.
+// One list of all instances of these sets of options, in the order of the sets.
 template <Options... kOptions>
 inline constexpr InstanceList kInstances =
-    list_of<Entry>(typename Joined<decltype(with_outputs<kOptions>(OutputsOf<kOptions>{}))...>::Type{});
+    list_of<Entry>(typename Joined<decltype(kernel_of<kOptions>())...>::Type{});
 
 }  // namespace dualgemm::sm90

@@ -9,10 +9,10 @@ namespace dualgemm {
 template <bool kGrouped>
 static consteval Instance zeros() {
   using Traits = zeros::Zeros<kGrouped>;
-  return {.name = kInstanceName<Traits>.text,
+  return {.name = kInstanceName<Traits, typename Traits::Output>.text,
           .kernel = &zeros::zeros_kernel<Traits>,
           .plan = Traits::kPlan,
-          .epilogue = epilogue_kind<Traits, zeros::WgmmaFragment>(),
+          .epilogue = epilogue_kind<Traits, zeros::WgmmaFragment>(typename Traits::Output::Types{}),
           .smem_bytes = sizeof(zeros::SharedStorage<Traits>)};
 }
 constexpr Instance kZeros[] = {zeros<false>(), zeros<true>()};
