@@ -34,7 +34,6 @@ consteval InstanceList list() {
 extern constinit const InstanceList kSequentialSm90 =
     list<sm90::kOneM8N128, sm90::kOneM8N64s2, sm90::kOneM8N64s4, sm90::kOneM16N128, sm90::kOneM16N64s2,
          sm90::kOneM16N64s4, sm90::kOneM32N128, sm90::kOneM32N64s2, sm90::kOneM32N64s4, sm90::kOneM64N128x,
-         sm90::kOneM64N128s2x, sm90::kOneM64N64s2x, sm90::kOneM64N64s4x, sm90::kOneM128N128x,
-         sm90::kOneM128N128s2x>();
+         sm90::kOneM64N128s2x, sm90::kOneM64N64s4x, sm90::kOneM128N128x, sm90::kOneM128N128s2x>();
 
 }  // namespace bench

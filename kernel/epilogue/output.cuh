@@ -183,7 +183,7 @@ struct Output16 : DirectOutput {
   using Element = uint16_t;
   template <class Traits, class Layout>
   using Writer = DirectWriter<Traits, Self, Layout>;
-  // Calls the function with an output of one type. A loop in it keeps no register for the choice.
+  // Calls the function with an output of one type, so that no register is needed for the choice.
   template <class Function>
   DUALGEMM_DEVICE static void with_type(const Params& p, const Tile& tile, const Function& function) {
     function(Self(p, tile));

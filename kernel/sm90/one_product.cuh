@@ -55,8 +55,7 @@ inline constexpr Options kOneM32N128 = one_wide(32, 1, 5, 8), kOneM32N128s2 = on
 inline constexpr Options kOneM64N128 = one_wide(64, 1, 3, 8), kOneM64N128g = grouped(kOneM64N128),
                          kOneM64N128x = one_by_panels(64, 1, 6, 10),
                          kOneM64N128xg = grouped(one_by_panels(64, 1, 5, 8)),
-                         kOneM64N128s2x = one_wide(64, 2, 4, 0), kOneM64N64s2x = one_narrow(64, 2, 5, 0),
-                         kOneM64N64s4x = one_narrow(64, 4, 5, 0);
+                         kOneM64N128s2x = one_wide(64, 2, 4, 0), kOneM64N64s4x = one_narrow(64, 4, 5, 0);
 
 // For many rows. A general instance takes more registers than eight warps that prepare A would leave it.
 inline constexpr Options kOneM128N128 = one_wide(128, 1, 2, kGeneralInstances ? 4 : 8),

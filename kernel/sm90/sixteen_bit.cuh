@@ -16,11 +16,11 @@ consteval InstanceList sixteen_bit_instances() {
   else
     return kInstances<of_type<kType>(kM16N128), of_type<kType>(kM16N64s2), of_type<kType>(kM16N32s2),
                       of_type<kType>(kM16N128g), of_type<kType>(kM32N128), of_type<kType>(grouped(kM32N128)),
-                      of_type<kType>(with_stages(kM32N64s2, 6)), of_type<kType>(with_stages(kM32N64s3, 6)),
-                      kMore64, of_type<kType>(kM64N64g), of_type<kType>(with_stages(kM64N64s2, 4)),
-                      of_type<kType>(kM64N64s2x), of_type<kType>(kM64N128x), of_type<kType>(kM64N128xg),
-                      of_type<kType>(kM128N64), of_type<kType>(kM128N64x), of_type<kType>(kM128N64skx),
-                      of_type<kType>(kM128N64s2x), of_type<kType>(kM192N64skx), of_type<kType>(kM256N64x),
+                      of_type<kType>(with_stages(kM32N64s2, 6)), kMore64, of_type<kType>(kM64N64g),
+                      of_type<kType>(with_stages(kM64N64s2, 4)), of_type<kType>(kM64N64s2x),
+                      of_type<kType>(kM64N128x), of_type<kType>(kM64N128xg), of_type<kType>(kM128N64),
+                      of_type<kType>(kM128N64x), of_type<kType>(kM128N64skx), of_type<kType>(kM128N64s2x),
+                      of_type<kType>(kM192N64skx), of_type<kType>(kM256N64x),
                       of_type<kType>(grouped(kM256N64x))>;
 }
 

@@ -43,7 +43,12 @@ class FinishStaged {
 
   template <int kSumRows>
   DUALGEMM_DEVICE void finish(const Sums<Traits, kSumRows>& sums, const Tile& tile) {
-    Traits::Output::with_type(p_, tile, [&](const auto& output) { finish_as(output, sums, tile); });
+    using Output = typename Traits::Output;
+    // A tile of 256 rows has no register left for the type of C beside the sums: there is code for each type. In
+    // other tiles that would make the last instructions of a launch, which come from DRAM, arrive later.
+    if constexpr (kPlan.tile.m == 256)
+      Output::with_type(p_, tile, [&](const auto& output) { finish_as(output, sums, tile); });
+    else finish_as(Output(p_, tile), sums, tile);
   }
 
  private:

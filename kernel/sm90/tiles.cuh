@@ -63,7 +63,6 @@ inline constexpr Options kM16N128g = grouped(kM16N128);
 
 // For up to 32 rows.
 inline constexpr Options kM32N64s2{.tile_m = 32, .tile_n = 64, .split_k = 2, .stages = 5, .prepare_warps = 8};
-inline constexpr Options kM32N64s3{.tile_m = 32, .tile_n = 64, .split_k = 3, .stages = 5, .prepare_warps = 8};
 inline constexpr Options kM32N128 =
     for_many_columns({.tile_m = 32, .tile_n = 128, .stages = 3, .prepare_warps = 4});
 
@@ -73,8 +72,6 @@ inline constexpr Options kM64N64s2{.tile_m = 64, .tile_n = 64, .split_k = 2, .st
 inline constexpr Options kM64N64g = grouped(kM64N64);
 inline constexpr Options kM64N64s2x{
     .tile_m = 64, .tile_n = 64, .split_k = 2, .stages = 4, .prepare_warps = 0};
-inline constexpr Options kM64N64s3x{
-    .tile_m = 64, .tile_n = 64, .split_k = 3, .stages = 4, .prepare_warps = 0};
 inline constexpr Options kM64N128x =
     for_many_columns({.tile_m = 64, .tile_n = 128, .stages = 4, .panel_stages = 6, .prepare_warps = 0});
 inline constexpr Options kM64N128xg = grouped(kM64N128x);

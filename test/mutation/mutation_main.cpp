@@ -73,7 +73,6 @@ constexpr Campaigned kCampaign[] = {
     {"sm90m16n128k256g_fp16", true, Breadth::kSynchronisation},   // groups, results through stmatrix
     {"sm90m64n64k256s2x_fp16", true, Breadth::kSynchronisation},  // A from a pass
     {"sm90m128n64k256x_fp16", true, Breadth::kSynchronisation},   // a ring of panels
-    {"sm90m32n64k256s3_fp16", false, Breadth::kSynchronisation},  // three CTAs
     {"sm90m16n32k256s2_general_nvfp4", false, Breadth::kSynchronisation},
     // An A of 16 bits. After a pass its kernels are those of an A in NVFP4, but for the type of the wgmma.
     {"sm90m16n64k256s2_afp16_fp16", true, Breadth::kSynchronisation},  // orderers, the exchange of split-K
@@ -81,7 +80,7 @@ constexpr Campaigned kCampaign[] = {
     // One product: a warpgroup has twice the columns.
     {"sm90m8n64k256s2_one_fp16", true, Breadth::kSynchronisation},
     {"sm90m16n128k256g_one_fp16", true, Breadth::kSynchronisation},
-    {"sm90m64n64k256s2x_one_fp16", true, Breadth::kSynchronisation},
+    {"sm90m64n64k256s4x_one_fp16", true, Breadth::kSynchronisation},
     {"sm90m128n128k256x_one_fp16", true, Breadth::kSynchronisation},
     {"sm90m128n128k256skx_one_fp16", true, Breadth::kSynchronisation},  // the exchange of stream-K
     {"sm90m128n128k256skx_one_general_fp32", true, Breadth::kNothing},  // its order, which fp32 shows

@@ -3,7 +3,6 @@
 
 namespace dualgemm {
 
-extern constinit const InstanceList LIST(sm90_m32) =
-    sm90::kInstances<sm90::kM32N64s2, sm90::kM32N64s3, sm90::kM32N128>;
+extern constinit const InstanceList LIST(sm90_m32) = sm90::kInstances<sm90::kM32N64s2, sm90::kM32N128>;
 
 }  // namespace dualgemm

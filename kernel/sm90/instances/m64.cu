@@ -4,8 +4,7 @@
 
 namespace dualgemm {
 
-extern constinit const InstanceList LIST(sm90_m64) =
-    sm90::kInstances<sm90::kM64N64, sm90::kM64N64s2, sm90::kM64N64g, sm90::kM64N64s2x, sm90::kM64N64s3x,
-                     sm90::kM64N128x, sm90::kM64N128xg>;
+extern constinit const InstanceList LIST(sm90_m64) = sm90::kInstances<
+    sm90::kM64N64, sm90::kM64N64s2, sm90::kM64N64g, sm90::kM64N64s2x, sm90::kM64N128x, sm90::kM64N128xg>;
 
 }  // namespace dualgemm

@@ -5,6 +5,6 @@ namespace dualgemm {
 
 extern constinit const InstanceList LIST(sm90_one_m64) =
     sm90::kInstances<sm90::kOneM64N128, sm90::kOneM64N128g, sm90::kOneM64N128x, sm90::kOneM64N128xg,
-                     sm90::kOneM64N128s2x, sm90::kOneM64N64s2x, sm90::kOneM64N64s4x>;
+                     sm90::kOneM64N128s2x, sm90::kOneM64N64s4x>;
 
 }  // namespace dualgemm
