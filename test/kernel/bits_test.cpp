@@ -259,7 +259,8 @@ TEST_CASE("write the record of bits anew", "[.record]") {
     for (const Case& c : cases_of(instance)) {
       const std::string line = key(instance, c);
       if (comparable(instance)) lines += line + " " + hash(c) + "\n";
-      else if (const auto old = before.find(line); old != before.end()) lines += line + " " + old->second + "\n";
+      else if (const auto old = before.find(line); old != before.end())
+        lines += line + " " + old->second + "\n";
       else WARN(line << " is not on record: a GPU has to record it");
     }
   }
