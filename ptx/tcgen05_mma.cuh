@@ -50,7 +50,7 @@ DUALGEMM_DEVICE void tcgen05_commit(uint64_t* mbar) {
 
 // tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64
 //     [mbar], ranks;      9.7.16.12.1
-// Arrives as tcgen05_commit does, on the mbarrier at the same offset of every CTA whose bit is set in `ranks`.
+// Arrives as tcgen05_commit does, at the same offset in every CTA whose bit is set in `ranks`.
 DUALGEMM_DEVICE void tcgen05_commit_multicast(uint64_t* mbar, uint16_t ranks) {
   asm volatile(
       "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;" ::

@@ -31,8 +31,8 @@ def find_wheels():
     patterns = [f"{name}-*_aarch64.whl" for name in (f"dualgemm_cu{CUDA}", f"dualgemm_sim_cu{CUDA}")]
     found = [path for pattern in patterns for path in (SOURCE / "build/wheels").glob(pattern)]
     if len(found) != len(patterns):
-        sys.exit(f"aarch64_test.py: build/wheels has {len(found)} of {' and '.join(patterns)}, and needs one of each: run "
-                 f"make wheels MACHINE=aarch64 CUDA={CUDA}")
+        sys.exit(f"aarch64_test.py: build/wheels has {len(found)} of {' and '.join(patterns)}, and needs one of each: "
+                 f"run make wheels MACHINE=aarch64 CUDA={CUDA}")
     return found
 
 
