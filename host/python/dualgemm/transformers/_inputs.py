@@ -31,7 +31,7 @@ class _Part(torch.nn.Module):
 
 def _arguments(module, width, dtype, crossed):
     """Yields ways to call the module's forward. An argument whose name is known gets what attention modules expect. Any
-    other argument without a default gets a tensor with the shape of x."""
+    other argument without a default gets a tensor with the shape of x, and with `crossed` so does one of _CROSSED."""
     def numbers(*shape): return torch.empty(*shape, dtype=dtype, device="meta")
     parameters = inspect.signature(module.forward).parameters.values()
     sizes = [size for name in _ROTATED if isinstance(size := getattr(module, name, None), int)]
