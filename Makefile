@@ -99,7 +99,7 @@ wheels-test:          ## these wheels in a bare Debian 12 without network, and t
 	@host/package/setup $(MACHINE) $(CUDA)
 	@python3 test/package/wheels_test.py . $(CUDA)
 
-aarch64-test:         ## the wheels for aarch64 under qemu-user, and their GPU code beside that of those for x86_64
+aarch64-test:         ## the wheels for aarch64 under qemu-user, and whether their GPU code is that of those for x86_64
 	@.ci/setup aarch64-test
 	@python3 test/package/aarch64_test.py . $(CUDA)
 

@@ -20,8 +20,8 @@ struct Architecture {
   int32_t max_smem_bytes;  // shared memory that a CTA can opt in to
   int32_t tmem_columns;    // tensor memory of an SM: 128 lanes x this many columns x 32 bits
   int32_t store_bytes;     // that one lane can store at once
-  // The SMs of the largest chip, and those of each part of that chip. A cluster of more than two CTAs stays
-  // within one part.
+  // These are the SMs of the largest chip, and the SMs of each part of that chip. A cluster of more than two
+  // CTAs stays within one part.
   int32_t sms;
   int32_t parts[8];
   // How kernels for this architecture work.

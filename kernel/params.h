@@ -10,16 +10,16 @@
 
 namespace dualgemm {
 
-// A matrix [problems][rows][n] that the kernel writes, in elements: `pitch` from row to row, `stride` from
-// problem to problem, 0 where they share one. Rows start at multiples of 16 bytes.
+// Describes a matrix [problems][rows][n] that the kernel writes. In elements, rows are `pitch` apart and
+// problems `stride`, which is 0 if they share one matrix. Rows start at multiples of 16 bytes.
 struct Matrix {
   void* start;
   int64_t pitch, stride;
 };
 
-// The inputs of the general epilogue (epilogue/general.cuh). Pointers may be null unless a comment says
-// otherwise. Strides count elements from one problem to the next; a stride is 0 where all problems share one
-// tensor.
+// These are the inputs of the general epilogue (epilogue/general.cuh). Pointers may be null unless a comment
+// says otherwise. Strides count elements from one problem to the next; a stride is 0 where all problems share
+// one tensor.
 struct GeneralParams {
   const float* row_scale;     // a factor for each row of A
   const float* c_row_scale;   // a factor for each row of C, after the activation

@@ -57,8 +57,8 @@ struct TilePlan {
   bool operator==(const TilePlan&) const = default;
 };
 
-// The ring of operands in shared memory. A stage holds one k-tile: a box of A, unless A comes in 16 bits, and
-// one or two boxes of B1 and B2.
+// Describes the ring of operands in shared memory. A stage holds one k-tile: a box of A, unless A comes in 16
+// bits, and one or two boxes of B1 and B2.
 struct OperandPlan {
   int32_t stages;
   int32_t a_box_rows, b_box_rows;  // rows of one TMA box
@@ -69,7 +69,7 @@ struct OperandPlan {
   bool operator==(const OperandPlan&) const = default;
 };
 
-// The ring of scale factors in shared memory. A stage holds the factors of k_tiles k-tiles. With
+// Describes the ring of scale factors in shared memory. A stage holds the factors of k_tiles k-tiles. With
 // `with_operands` there is no such ring: each stage of the operands holds the factors of its k-tile.
 struct ScalePlan {
   int32_t stages;
@@ -83,8 +83,8 @@ struct ScalePlan {
   bool operator==(const ScalePlan&) const = default;
 };
 
-// The multiplication of one k-tile. A step is 64 elements of K, as many as an atom of scale factors has. It
-// takes one or two tcgen05.mma (per_step), or four wgmma.
+// Describes the multiplication of one k-tile. A step is 64 elements of K, as many as an atom of scale factors
+// has. It takes one or two tcgen05.mma (per_step), or four wgmma.
 struct MmaPlan {
   int32_t cta_group;     // CTAs that one mma works for: 2 is the 2-SM form
   bool swap_ab;          // the rows of B1 and B2 are on the M side of the mma, those of A on the N side
@@ -102,7 +102,7 @@ struct MmaPlan {
   bool operator==(const MmaPlan&) const = default;
 };
 
-// The columns of tensor memory, where there is one; tmem_map.cuh draws them.
+// Divides the columns of tensor memory, if there is one; tmem_map.cuh draws them.
 struct TmemPlan {
   int32_t acc_stages;      // pairs of accumulators; with one product, accumulators
   int32_t acc_columns;     // of one pair
@@ -119,10 +119,10 @@ struct TmemPlan {
   bool operator==(const TmemPlan&) const = default;
 };
 
-// A in 16 bits, for a tensor core that has no operands of four bits. The warps that multiply expand B1 and B2
-// in registers. A lies in shared memory and has to be prepared: it has to have 16 bits, in an order of K that
-// suits those warps. Each stage of the operands holds a k-tile of A. Where A has many rows and comes from a
-// pass, it has a ring of its own, with stages of a quarter of a k-tile.
+// Describes A in 16 bits, for a tensor core that has no operands of four bits. The warps that multiply expand
+// B1 and B2 in registers. A lies in shared memory and has to be prepared: it has to have 16 bits, in an order
+// of K that suits those warps. Each stage of the operands holds a k-tile of A. Where A has many rows and
+// comes from a pass, it has a ring of its own, with stages of a quarter of a k-tile.
 struct A16Plan {
   int32_t warps;   // that prepare A: expand it, or put an A of 16 bits in order where it lies
   bool from_pass;  // a pass before the kernel has prepared A
@@ -133,9 +133,9 @@ struct A16Plan {
   bool operator==(const A16Plan&) const = default;
 };
 
-// The warpgroups that multiply, with wgmma, and finish: `column_groups` x `k_groups` of them. The warpgroups
-// of one column group have the same columns of C. If there are two in a column group, each has one half of
-// every k-tile.
+// Describes the warpgroups that multiply, with wgmma, and finish. There are `column_groups` x `k_groups`. The
+// warpgroups of one column group have the same columns of C. If there are two in a column group, each has one
+// half of every k-tile.
 struct ConsumerPlan {
   int32_t column_groups, k_groups;
   int32_t columns;     // of C, of a column group
@@ -146,8 +146,8 @@ struct ConsumerPlan {
   bool operator==(const ConsumerPlan&) const = default;
 };
 
-// Registers of a thread by its role, where setmaxnreg gives them: `feed` to those that load and prepare,
-// `consume` to those that multiply. At launch all have the same number.
+// Says how many registers setmaxnreg gives a thread: `feed` to threads that load and prepare, `consume` to
+// threads that multiply. At launch all threads have the same number.
 struct RegisterPlan {
   int32_t launch, feed, consume;
 

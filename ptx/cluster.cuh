@@ -39,7 +39,8 @@ DUALGEMM_DEVICE void ld_shared_v4_b32(uint32_t (&values)[4], uint32_t address) {
 DUALGEMM_DEVICE void fence_proxy_async() { asm volatile("fence.proxy.async;" ::: "memory"); }
 
 // fence.proxy.async.shared::cta;      9.7.13.4
-// The same, but only for accesses to this CTA's shared memory: it does not wait for writes to global memory.
+// Does what fence_proxy_async does, but only for accesses to this CTA's shared memory. It does not wait for
+// writes to global memory.
 DUALGEMM_DEVICE void fence_proxy_async_shared_cta() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

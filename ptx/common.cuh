@@ -8,7 +8,7 @@
 
 namespace dualgemm::ptx {
 
-// Address of `pointer` in the shared window, the form that every instruction below takes.
+// Returns the address of `pointer` in the shared window, the form that every instruction below takes.
 DUALGEMM_DEVICE uint32_t smem_u32(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
@@ -23,9 +23,9 @@ DUALGEMM_DEVICE uint8_t* hold_address(uint8_t* shared) {
   return shared;
 }
 
-// In the shared::cluster window the rank of a CTA stands in the bits from 24 up, so clearing bit 24 of a
-// CTA's own address names the same place in the even CTA of its pair. This is not documented; every kernel
-// for pairs of CTAs that is known to run relies on it.
+// Returns the same place in the even CTA of the pair. In the shared::cluster window the rank of a CTA stands
+// in the bits from 24 up, so bit 24 is cleared. This is not documented; every kernel for pairs of CTAs that
+// is known to run relies on it.
 DUALGEMM_DEVICE uint32_t even_cta_address(uint32_t smem_address) { return smem_address & 0xFEFFFFFF; }
 
 // %cluster_ctarank;      10 (special registers)

@@ -1,6 +1,6 @@
 // descriptor.h -- what the tensor cores take as plain integers: the shared-memory matrix descriptors of
 // tcgen05 and of wgmma (where an operand lies and how it is swizzled), and the instruction descriptor of
-// tcgen05.mma (types and shape of one mma). Field by field from PTX ISA 9.0, tables 40 and 44, and
+// tcgen05.mma (types and shape of one mma). The fields are those of PTX ISA 9.0, tables 40 and 44, and
 // 9.7.15.5.1.2.2. It is plain constexpr C++: the tests check it without a GPU.
 #pragma once
 
@@ -10,21 +10,21 @@
 
 namespace dualgemm::ptx {
 
-// `value` in bits first..last of a descriptor.
+// Returns `value` in bits first..last of a descriptor.
 DUALGEMM_HOST_DEVICE constexpr uint64_t bit_field(uint64_t value, int first, int last) {
   return (value & ((uint64_t{1} << (last - first + 1)) - 1)) << first;
 }
 
-// Addresses and offsets enter a matrix descriptor as 18-bit byte counts in units of 16.
-// The mask also drops the cluster rank that a shared-window address carries above bit 23:
-// a descriptor only ever names the CTA's own memory.
+// Returns an address or an offset as a matrix descriptor has it: 18 bits of bytes, in units of 16. The mask
+// also drops the cluster rank that a shared-window address carries above bit 23: a descriptor only ever names
+// the CTA's own memory.
 DUALGEMM_HOST_DEVICE constexpr uint64_t matrix_offset(uint32_t bytes) { return (bytes & 0x3FFFF) >> 4; }
 
 enum class Swizzle : uint32_t { kNone = 0, k128B = 2 };
 
-// Shared-memory matrix descriptor of a K-major operand. `stride_bytes` is the distance between groups of
-// eight rows. The leading offset (bits 16-29) stays 0: neither a swizzled K-major operand nor a 16-byte-wide
-// copy has a second column to reach.
+// Returns the shared-memory matrix descriptor of a K-major operand. `stride_bytes` is the distance between
+// groups of eight rows. The leading offset (bits 16-29) stays 0: neither a swizzled K-major operand nor a
+// 16-byte-wide copy has a second column to reach.
 //
 //   bits 0-13 start address   16-29 leading offset   32-45 stride offset   46-48 constant 1
 //        49-51 base offset: 0, every swizzle pattern starts at a multiple of 1024 bytes   61-63 swizzle
@@ -46,9 +46,9 @@ DUALGEMM_HOST_DEVICE constexpr uint64_t scale_descriptor(uint32_t smem_address) 
   return matrix_descriptor(smem_address, 128, Swizzle::kNone);
 }
 
-// Shared-memory matrix descriptor of wgmma for a K-major operand of 128-byte rows in the 128-byte swizzle
-// (PTX ISA 9.0, 9.7.15.5.1.2.2). Its swizzle has two bits and numbers of its own; eight rows are 1024 bytes,
-// and the leading offset is not used.
+// Returns the shared-memory matrix descriptor of wgmma for a K-major operand of 128-byte rows in the 128-byte
+// swizzle (PTX ISA 9.0, 9.7.15.5.1.2.2). Its swizzle has two bits and numbers of its own; eight rows are 1024
+// bytes, and the leading offset is not used.
 //
 //   bits 0-13 start address   16-29 leading offset   32-45 stride offset
 //        49-51 base offset: 0, as above   62-63 swizzle: 1 = 128 bytes
@@ -57,8 +57,8 @@ DUALGEMM_HOST_DEVICE constexpr uint64_t wgmma_descriptor(uint32_t smem_address) 
          bit_field(matrix_offset(1024), 32, 45) | bit_field(1, 62, 63);
 }
 
-// `descriptor` with its start address moved by `bytes`, a multiple of 16. The address field does not carry
-// out of its 14 bits because an operand never crosses the end of the 256 KiB window.
+// Returns `descriptor` with its start address moved by `bytes`, a multiple of 16. The address field does not
+// carry out of its 14 bits because an operand never crosses the end of the 256 KiB window.
 DUALGEMM_HOST_DEVICE constexpr uint64_t advance(uint64_t descriptor, uint32_t bytes) {
   return descriptor + (bytes >> 4);
 }

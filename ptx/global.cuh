@@ -6,7 +6,7 @@
 namespace dualgemm::ptx {
 
 // st.global.L1::no_allocate.v8.b32 [address], {values[0], ..., values[7]};      9.7.9.11
-// One full 32-byte sector per lane; `address` is a multiple of 32.
+// Writes one full 32-byte sector per lane; `address` is a multiple of 32.
 DUALGEMM_DEVICE void st_global_v8_b32(void* address, const uint32_t* values) {
   asm volatile("st.global.L1::no_allocate.v8.b32 [%0], {%1, %2, %3, %4, %5, %6, %7, %8};" ::"l"(
                    __cvta_generic_to_global(address)),
@@ -16,7 +16,7 @@ DUALGEMM_DEVICE void st_global_v8_b32(void* address, const uint32_t* values) {
 }
 
 // st.global.L1::no_allocate.v4.b32 [address], {values[0], ..., values[3]};      9.7.9.11
-// Half a sector per lane; `address` is a multiple of 16.
+// Writes half a sector per lane; `address` is a multiple of 16.
 DUALGEMM_DEVICE void st_global_v4_b32(void* address, const uint32_t* values) {
   asm volatile(
       "st.global.L1::no_allocate.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(address)),

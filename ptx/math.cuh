@@ -7,7 +7,7 @@
 namespace dualgemm::ptx {
 
 // ex2.approx.ftz.f32 result, x;      9.7.3.21
-// 2 to the x within 2 ulp; subnormal x and results count as zero.
+// Returns 2 to the x within 2 ulp; subnormal x and results count as zero.
 DUALGEMM_DEVICE float ex2_approx_ftz(float x) {
   float result;
   asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x) : "memory");
@@ -15,7 +15,7 @@ DUALGEMM_DEVICE float ex2_approx_ftz(float x) {
 }
 
 // rcp.approx.ftz.f32 result, x;      9.7.3.13
-// 1 / x within 1 ulp; subnormal x and results count as zero.
+// Returns 1 / x within 1 ulp; subnormal x and results count as zero.
 DUALGEMM_DEVICE float rcp_approx_ftz(float x) {
   float result;
   asm volatile("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x) : "memory");
@@ -23,7 +23,7 @@ DUALGEMM_DEVICE float rcp_approx_ftz(float x) {
 }
 
 // min.NaN.f32 result, x, y;      9.7.3.11
-// NaN where either is NaN.
+// Returns NaN if either is NaN.
 DUALGEMM_DEVICE float min_nan(float x, float y) {
   float result;
   asm volatile("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(y) : "memory");
@@ -31,7 +31,7 @@ DUALGEMM_DEVICE float min_nan(float x, float y) {
 }
 
 // max.NaN.f32 result, x, y;      9.7.3.12
-// NaN where either is NaN.
+// Returns NaN if either is NaN.
 DUALGEMM_DEVICE float max_nan(float x, float y) {
   float result;
   asm volatile("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(y) : "memory");
@@ -54,7 +54,7 @@ DUALGEMM_DEVICE uint32_t cvt_rn_bf16x2_f32(float high, float low) {
 }
 
 // cvt.rn.satfinite.e4m3x2.f32 result, high, low;      9.7.9.21
-// Beyond 448 saturates; NaN becomes 0x7F.
+// It saturates at 448; NaN becomes 0x7F.
 DUALGEMM_DEVICE uint16_t cvt_rn_satfinite_e4m3x2_f32(float high, float low) {
   uint16_t result;
   asm volatile("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(result) : "f"(high), "f"(low) : "memory");
@@ -62,7 +62,7 @@ DUALGEMM_DEVICE uint16_t cvt_rn_satfinite_e4m3x2_f32(float high, float low) {
 }
 
 // cvt.rn.f16x2.e4m3x2 result, x;      9.7.9.21
-// Exact: every e4m3 is an f16.
+// The result is exact, since every e4m3 is an f16.
 DUALGEMM_DEVICE uint32_t cvt_rn_f16x2_e4m3x2(uint16_t x) {
   uint32_t result;
   asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(result) : "h"(x));
@@ -123,7 +123,7 @@ DUALGEMM_DEVICE float cvt_f32_f16(uint16_t x) {
 #endif
 
 // cvt.rn.satfinite.e2m1x2.f32 byte, high, low;      9.7.9.21
-// Four of them: x[0] goes to the lowest nibble, x[7] to the highest. Beyond 6 saturates; NaN becomes 6.
+// Converts four pairs: x[0] goes to the lowest nibble, x[7] to the highest. It saturates at 6; NaN becomes 6.
 DUALGEMM_DEVICE uint32_t cvt_rn_satfinite_e2m1x8_f32(const float* x) {
   uint32_t result;
   asm volatile(

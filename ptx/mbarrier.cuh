@@ -1,7 +1,7 @@
 // mbarrier.cuh -- mbarrier instructions on this CTA's shared memory (PTX ISA 9.0, 9.7.13.15).
 //
-// One function per instruction, named after it. A wrapper converts types and address spaces and does nothing
-// else: no loops, no lane election, no phase bookkeeping (that is kernel/common/pipeline.cuh).
+// There is one function per instruction, named after it. A wrapper converts types and address spaces and does
+// nothing else: no loops, no lane election, no phase bookkeeping (that is kernel/common/pipeline.cuh).
 #pragma once
 
 #include "ptx/common.cuh"
@@ -28,8 +28,8 @@ DUALGEMM_DEVICE void mbarrier_arrive(uint64_t* mbar) {
 }
 
 // @arrives mbarrier.arrive.release.cta.shared::cta.b64 _, [mbar];      9.7.13.15.13
-// As above, if `arrives` is true. A predicate takes the place of a branch, which would end a sequence of
-// wgmma.
+// Does what mbarrier_arrive does, if `arrives` is true. A predicate takes the place of a branch, which
+// would end a sequence of wgmma.
 DUALGEMM_DEVICE void mbarrier_arrive_if(uint64_t* mbar, bool arrives) {
   asm volatile(
       "{\n\t"
@@ -42,8 +42,8 @@ DUALGEMM_DEVICE void mbarrier_arrive_if(uint64_t* mbar, bool arrives) {
 }
 
 // mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [mbar];      9.7.13.15.13
-// `mbar_address` may name another CTA of the cluster. Relaxed: orders no memory accesses; tcgen05 operations
-// are ordered by the tcgen05 fences around it.
+// `mbar_address` may name another CTA of the cluster. Relaxed: it orders no memory accesses; tcgen05
+// operations are ordered by the tcgen05 fences around it.
 DUALGEMM_DEVICE void mbarrier_arrive_relaxed_cluster(uint32_t mbar_address) {
   asm volatile("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" ::"r"(mbar_address) : "memory");
 }
@@ -57,9 +57,9 @@ DUALGEMM_DEVICE void mbarrier_arrive_expect_tx(uint64_t* mbar, uint32_t bytes) {
 }
 
 // mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 done, [mbar], parity;      9.7.13.15.16
-// True once the phase of this parity has completed. It may suspend the thread, and may return false before
-// the phase has completed. Acquire: what threads of this CTA did before their arrivals, and the bytes that
-// the phase waited for, come before what this thread does next.
+// Returns true once the phase of this parity has completed. It may suspend the thread, and may return false
+// before the phase has completed. Acquire: what threads of this CTA did before their arrivals, and the bytes
+// that the phase waited for, come before what this thread does next.
 DUALGEMM_DEVICE bool mbarrier_try_wait_parity(uint64_t* mbar, uint32_t parity) {
   uint32_t done;
   asm volatile(
@@ -75,7 +75,8 @@ DUALGEMM_DEVICE bool mbarrier_try_wait_parity(uint64_t* mbar, uint32_t parity) {
 }
 
 // mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [mbar], parity;      9.7.13.15.16
-// As above, but it also orders what threads of other CTAs of the cluster did before their arrivals.
+// Does what mbarrier_try_wait_parity does. In addition it orders what threads of other CTAs of the cluster
+// did before their arrivals.
 DUALGEMM_DEVICE bool mbarrier_try_wait_parity_acquire_cluster(uint64_t* mbar, uint32_t parity) {
   uint32_t done;
   asm volatile(
@@ -91,8 +92,8 @@ DUALGEMM_DEVICE bool mbarrier_try_wait_parity_acquire_cluster(uint64_t* mbar, ui
 }
 
 // mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 done, [mbar], parity;      9.7.13.15.16
-// As above for arrivals from anywhere in the cluster. Relaxed: orders no memory accesses; tcgen05 operations
-// are ordered by the tcgen05 fences around it.
+// Returns true once the phase of this parity has completed, by arrivals from anywhere in the cluster.
+// Relaxed: it orders no memory accesses; tcgen05 operations are ordered by the tcgen05 fences around it.
 DUALGEMM_DEVICE bool mbarrier_try_wait_parity_relaxed_cluster(uint64_t* mbar, uint32_t parity) {
   uint32_t done;
   asm volatile(

@@ -7,7 +7,7 @@
 namespace dualgemm::ptx {
 
 // elect.sync _|elected, 0xffffffff;      9.7.13.14
-// True in exactly one lane of a converged warp, always the same one.
+// Returns true in exactly one lane of a converged warp, always the same one.
 // ptxas knows that the branch on it has a single lane, so it emits what follows without a loop over lanes;
 // a comparison with lane 0 does not tell it that.
 DUALGEMM_DEVICE bool elect_sync() {

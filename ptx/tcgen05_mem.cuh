@@ -18,7 +18,7 @@ DUALGEMM_DEVICE void tcgen05_alloc(uint32_t* result, uint32_t columns) {
 }
 
 // tcgen05.relinquish_alloc_permit.cta_group::G.sync.aligned;      9.7.16.7.1, warp
-// This CTA will not allocate again.
+// After this the CTA allocates no more.
 template <int kCtaGroup>
 DUALGEMM_DEVICE void tcgen05_relinquish_alloc_permit() {
   asm volatile("tcgen05.relinquish_alloc_permit.cta_group::%0.sync.aligned;" ::"n"(kCtaGroup) : "memory");
@@ -33,8 +33,8 @@ DUALGEMM_DEVICE void tcgen05_dealloc(uint32_t tmem, uint32_t columns) {
 }
 
 // tcgen05.cp.cta_group::G.32x128b.warpx4 [tmem], smem_descriptor;      9.7.16.9.2
-// 32 rows of 16 bytes to four columns; row i goes to lanes i, i + 32, i + 64 and i + 96. It is asynchronous,
-// but comes before mma that the same thread issues later.
+// Copies 32 rows of 16 bytes to four columns; row i goes to lanes i, i + 32, i + 64 and i + 96. It is
+// asynchronous, but comes before mma that the same thread issues later.
 template <int kCtaGroup>
 DUALGEMM_DEVICE void tcgen05_cp_32x128b_warpx4(uint32_t tmem, uint64_t smem_descriptor) {
   asm volatile("tcgen05.cp.cta_group::%2.32x128b.warpx4 [%0], %1;" ::"r"(tmem), "l"(smem_descriptor),

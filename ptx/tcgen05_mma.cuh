@@ -14,7 +14,7 @@ enum class Collector { kDefault, kFill, kLastUse };
 
 // tcgen05.mma.cta_group::G.kind::mxf4nvf4.block_scale.block16{.collector::a::fill, .collector::a::lastuse}
 //     [d], a, b, idesc, [sfa], [sfb], accumulate;      9.7.16.10.9.1
-// D = A * B, or D = A * B + D when `accumulate`, for K = 64 elements of e2m1
+// Computes D = A * B, or D = A * B + D when `accumulate`, for K = 64 elements of e2m1
 // with one ue4m3 scale per 16 of them.
 template <int kCtaGroup, Collector kCollector = Collector::kDefault>
 DUALGEMM_DEVICE void tcgen05_mma_mxf4nvf4_block16(uint32_t d_tmem, uint64_t a_descriptor,
@@ -50,7 +50,7 @@ DUALGEMM_DEVICE void tcgen05_commit(uint64_t* mbar) {
 
 // tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64
 //     [mbar], ranks;      9.7.16.12.1
-// As above, on the mbarrier at the same offset of every CTA of the cluster whose bit is set in `ranks`.
+// Arrives as tcgen05_commit does, at the same offset in every CTA whose bit is set in `ranks`.
 DUALGEMM_DEVICE void tcgen05_commit_multicast(uint64_t* mbar, uint16_t ranks) {
   asm volatile(
       "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;" ::

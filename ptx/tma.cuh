@@ -1,6 +1,6 @@
 // tma.cuh -- tensor memory access: copies of a box of a tensor from global to shared memory, prefetches of a
 // box into L2 and of the tensor map that describes it, and the policies that tell L2 how long to keep what it
-// fetches (PTX ISA 9.0, 9.7.9). One function per instruction; one thread issues each.
+// fetches (PTX ISA 9.0, 9.7.9). There is one function per instruction; one thread issues each.
 #pragma once
 
 #include <cuda.h>
@@ -65,7 +65,7 @@ DUALGEMM_DEVICE void cp_async_bulk_tensor_4d(void* dst, const CUtensorMap* map, 
 
 // cp.async.bulk.tensor.3d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 //     .L2::cache_hint [dst], [map, {c0, c1, c2}], [mbar], policy;      9.7.9.25.5.2
-// For a CTA of a pair: `dst` lies in its own shared memory, the mbarrier in that of either CTA of the pair.
+// A CTA of a pair calls this: `dst` lies in its own shared memory, the mbarrier in that of either CTA.
 DUALGEMM_DEVICE void cp_async_bulk_tensor_3d_pair(void* dst, const CUtensorMap* map, Coordinates3 at,
                                                   uint32_t mbar_address, uint64_t policy) {
   asm volatile(
@@ -89,7 +89,7 @@ DUALGEMM_DEVICE void cp_async_bulk_tensor_4d_pair(void* dst, const CUtensorMap* 
 // cp.async.bulk.tensor.4d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 //     .multicast::cluster.L2::cache_hint
 //     [dst], [map, {c0, c1, c2, c3}], [mbar], ranks, policy;      9.7.9.25.5.2
-// One read of global memory, written at the offset of `dst` in every CTA whose bit is set in `ranks`.
+// Reads global memory once, and writes at the offset of `dst` in every CTA whose bit is set in `ranks`.
 // Each destination counts its bytes on the mbarrier of the CTA in its own pair that has the parity
 // of the CTA `mbar_address` names.
 DUALGEMM_DEVICE void cp_async_bulk_tensor_4d_pair_multicast(void* dst, const CUtensorMap* map,

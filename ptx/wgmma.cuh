@@ -25,11 +25,11 @@ DUALGEMM_DEVICE void wgmma_wait_group() {
 }
 
 // wgmma.mma_async.sync.aligned.m64nNk16.f32.f16.f16 {d...}, {a[0], ..., a[3]}, b, true, 1, 1, 0;   9.7.15.5.2
-// D += A * B for 64 rows and 16 elements of K. A lies in registers, as f16x2: of warp w lane l has row
-// 16 w + l / 4 in a[0] and a[2], the row eight below in a[1] and a[3]; elements 2 (l % 4) and the next of K
-// in a[0] and a[1], those eight further on in a[2] and a[3] (figure of 9.7.15.5.1.1). B lies in shared
-// memory, N rows of K-major f16. d[4 i] and d[4 i + 1] are the columns 8 i + 2 (l % 4) and the next of D in
-// the first of the lane's two rows, d[4 i + 2] and d[4 i + 3] those in the second.
+// Adds A * B to D for 64 rows and 16 elements of K. A lies in registers, as f16x2: of warp w lane l has row
+// 16 w + l / 4 in a[0] and a[2], and the row eight below in a[1] and a[3]. Of K it has elements 2 (l % 4) and
+// the next in a[0] and a[1], and those eight further on in a[2] and a[3] (figure of 9.7.15.5.1.1). B lies in
+// shared memory, N rows of K-major f16. d[4 i] and d[4 i + 1] are the columns 8 i + 2 (l % 4) and the next of
+// D in the first of the lane's two rows, d[4 i + 2] and d[4 i + 3] those in the second.
 
 DUALGEMM_DEVICE void wgmma_m64k16_f32_f16(float (&d)[4], const uint32_t (&a)[4], uint64_t b_descriptor) {
   asm volatile(
@@ -218,7 +218,7 @@ DUALGEMM_DEVICE void wgmma_m64k16_f32_f16(float (&d)[128], const uint32_t (&a)[4
 
 // wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16 {d...}, {a[0], ..., a[3]}, b, true, 1, 1, 0;
 // 9.7.15.5.2
-// The same with bf16.
+// This is the same multiplication with bf16.
 
 DUALGEMM_DEVICE void wgmma_m64k16_f32_bf16(float (&d)[8], const uint32_t (&a)[4], uint64_t b_descriptor) {
   asm volatile(

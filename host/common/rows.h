@@ -10,7 +10,7 @@
 
 namespace dualgemm {
 
-// Rows of one or several problems.
+// These are the rows of one or several problems.
 struct Rows {
   int32_t m;         // of a problem, with groups at most
   int32_t problems;  // of a batch, or groups

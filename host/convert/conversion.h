@@ -1,5 +1,6 @@
-// conversion.h -- moving factors and quantising as their rules, launches and twins on the host see them: the
-// caller's structures, of whichever release, with defaults resolved and each tensor described once.
+// conversion.h -- the arguments of moving factors and of quantising, as the rules, the launches and the twins
+// on the host see them: the caller's structure, of whichever release, with defaults resolved and each tensor
+// described once.
 #pragma once
 
 #include "host/common/problem.h"

@@ -17,7 +17,7 @@
 namespace dualgemm {
 namespace {
 
-// Rows begin at multiples of 16 bytes.
+// Returns whether rows begin at multiples of 16 bytes.
 bool is_wide(const Tensor& linear) {
   return (reinterpret_cast<uintptr_t>(linear.base) | static_cast<uintptr_t>(linear.pitch) |
           static_cast<uintptr_t>(linear.shared_stride())) %

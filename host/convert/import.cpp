@@ -60,7 +60,7 @@ dualgemm_status_t check_factors(const uint8_t* blocks, int64_t row_bytes, int32_
   return kOk;
 }
 
-// A matrix of MXFP4: packed elements, and the bytes of its factors.
+// This is a matrix of MXFP4: packed elements, and the bytes of its factors.
 struct Mxfp4 {
   const uint8_t *codes, *scales;
   int64_t code_pitch, scale_pitch;  // in bytes
@@ -74,8 +74,8 @@ struct Mxfp4 {
   }
 };
 
-// The smallest and the largest factor of a matrix, among those of elements that are not all zero, and where
-// they are.
+// Holds the smallest and the largest factor of a matrix, and where they are. Factors of elements that are all
+// zero do not count.
 struct Powers {
   struct Place {
     int byte = 0;

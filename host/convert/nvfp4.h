@@ -1,5 +1,5 @@
-// nvfp4.h -- the numbers of NVFP4: E2M1, UE4M3, and the quantisation of a block of sixteen elements. These
-// functions define what such data look like for this library.
+// nvfp4.h -- the numbers of NVFP4, which are E2M1 and UE4M3, and the quantisation of a block of sixteen
+// elements. These functions define what such data look like for this library.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ dualgemm_status_t check_matrix(const float* x, int32_t rows, int32_t k, int64_t 
   return check_pitch(*matrix, "k");
 }
 
-// A matrix in NVFP4.
+// Holds the two tensors of a matrix in NVFP4.
 struct Packed {
   Tensor q, sf;
 };

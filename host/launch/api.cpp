@@ -42,7 +42,7 @@ dualgemm_status_t look_up_pointers(const Problem& problem, const dualgemm_device
   return check_pointers(problem, device.ordinal);
 }
 
-// Returns the bytes of workspace that the choice would make use of if it had them: 0 where the launch is
+// Returns the bytes of workspace that the choice would make use of if it had them, or 0 if the launch is
 // refused anyway.
 size_t usable_workspace(const Problem& problem, const dualgemm_device_t& device) {
   const UnreportedErrors unreported;
@@ -51,7 +51,7 @@ size_t usable_workspace(const Problem& problem, const dualgemm_device_t& device)
   return status == kOk && chosen.instance ? workspace_for(problem, *chosen.instance) : 0;
 }
 
-// The same for the current device; 0 where that device is not known.
+// Does the same for the current device, and returns 0 if that device is not known.
 size_t usable_workspace(const Problem& problem) {
   const CudaErrorScope errors;
   const UnreportedErrors unreported;

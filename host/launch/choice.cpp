@@ -25,7 +25,7 @@ namespace {
 // one block of 128 rows.
 constexpr int32_t kInvariantM = 128;
 
-// All that the automatic choice looks at.
+// Holds all that the automatic choice looks at.
 struct Question {
   InstanceKind kind;
   Shape shape;
@@ -182,8 +182,8 @@ ActivationKind function_of(LinearActivation activation) {
   }
 }
 
-// Returns whether a tuning file has a say. Its times were measured on all SMs, and with quick activations.
-// Under BATCH_INVARIANT the instance must not depend on M, nor split K.
+// Returns whether a launch may go by a tuning file. The file's times were measured on all SMs, and without
+// EXACT_ACT. Under BATCH_INVARIANT the instance must not depend on M, nor split K.
 bool may_be_tuned(const Problem& problem, const Machine& machine) {
   return !machine.limited &&
          (problem.args.flags & (DUALGEMM_FLAG_EXACT_ACT | DUALGEMM_FLAG_BATCH_INVARIANT)) == 0;

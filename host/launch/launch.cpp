@@ -11,7 +11,7 @@
 namespace dualgemm {
 namespace {
 
-// A tensor that the launch does not have starts at null.
+// Returns where a tensor starts, which is null if the launch does not have it.
 template <class Element>
 Element* start_of(const Tensor& t) {
   return static_cast<Element*>(const_cast<void*>(t.base));

@@ -36,8 +36,8 @@ class Loaded {
 // ready.
 constinit std::array<Loaded, kMaxDevices> loaded_on;
 
-// Returns so much shared memory that no two CTAs that have it fit on an SM: of each the system takes 1 KiB
-// more, and a CTA may have all of the SM's except that.
+// Returns the shared memory of a CTA that is to have an SM for itself. Half of the most that a CTA may have
+// is enough: the system takes 1 KiB more for each CTA, so two such CTAs would need more than an SM has.
 int32_t smem_bytes_alone(const Instance& instance) {
   return std::max(instance.smem_bytes, limits_of(instance.plan.arch).max_smem_bytes / 2);
 }

@@ -33,7 +33,7 @@ size_t workspace_bytes(const Problem& problem, const Plan& plan) {
 }
 
 // Fewer than two tiles for each CTA are shared, and a CTA has parts of at most two tiles. A row of A in the
-// workspace takes a multiple of 512 bytes, so that the counts and the sums behind A begin at multiples of
+// workspace takes a multiple of 512 bytes. So the counts and the sums, which follow A, begin at multiples of
 // 256.
 StreamSpace stream_space(const Problem& problem, const Plan& plan) {
   StreamSpace space{};

@@ -19,8 +19,8 @@ Tensor prepared_a(const Problem& problem);
 // Returns the bytes that A takes in the workspace.
 size_t prepared_a_bytes(const Problem& problem);
 
-// What CTAs with stream-K share, in the workspace behind A: Params::parts_there, then Params::part_sums.
-// Without stream-K this space is empty.
+// CTAs with stream-K share this space. It follows A in the workspace, and has Params::parts_there, then
+// Params::part_sums. Without stream-K it is empty.
 struct StreamSpace {
   int32_t counts;                   // how many numbers parts_there has; the pass sets them to 0
   size_t counts_begin, sums_begin;  // bytes from the start of the workspace

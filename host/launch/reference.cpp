@@ -29,7 +29,7 @@ double in_range(double x) {
   return std::fabs(x) < std::numeric_limits<float>::min() ? rounded : x;
 }
 
-// The activation in the arithmetic of a launch: in fp32, or with EXACT_ACT in fp64.
+// Computes the activation in the arithmetic of a launch: in fp32, or with EXACT_ACT in fp64.
 class Activation {
  public:
   explicit Activation(const dualgemm_args_t& args)
@@ -49,8 +49,8 @@ class Activation {
     const double s = 1 / (1 + std::exp(-x));
     return flushed(s) ? 0 : s;
   }
-  // The normal distribution, (1 + erf(x / sqrt 2)) / 2. For x < 0 a launch multiplies exp(-x^2 / 2), which is
-  // zero where it would be subnormal.
+  // Returns the normal distribution, (1 + erf(x / sqrt 2)) / 2. For x < 0 a launch multiplies by exp(-x^2 /
+  // 2), which it takes as zero if it is subnormal.
   double normal(double x) const {
     return x < 0 && flushed(std::exp(-x * x / 2)) ? 0 : std::erfc(-x / std::numbers::sqrt2) / 2;
   }
@@ -101,7 +101,7 @@ class Activation {
   bool exact_;
 };
 
-// One row of an operand: its elements, and in NVFP4 the factors of its matrix.
+// This is one row of an operand: its elements, and in NVFP4 the factors of its matrix.
 struct Row {
   int32_t dtype;
   const uint8_t* elements;

@@ -1,7 +1,7 @@
 // tensor_map.cpp -- cuTensorMapEncodeTiled for the operands and their scale factors.
 //
-// `inner` dimensions run along K; behind them come rows (operands) or blocks of 128 rows (scale factors), and
-// then problems. Elements that a box has beyond the end of a dimension arrive as zero. That is why any M, any
+// `inner` dimensions run along K. After them come rows (operands) or blocks of 128 rows (scale factors), and
+// last problems. Elements that a box has beyond the end of a dimension arrive as zero. That is why any M, any
 // N and any K that is a multiple of 16 works: zero data times a finite factor adds nothing, and the caller's
 // factors beyond K / 16 are zero. A box never reaches into the next problem, because problems are a dimension
 // of their own. Groups with OFFSETS are one problem here.
@@ -39,7 +39,7 @@ struct MapShape {
   const void* base;
   cuuint32_t rank;
   cuuint64_t dims[kMaxRank];         // elements of `type`, innermost first
-  cuuint64_t strides[kMaxRank - 1];  // bytes, of the dimensions behind the innermost
+  cuuint64_t strides[kMaxRank - 1];  // bytes, of all dimensions but the innermost
   Box box;
 };
 
@@ -77,7 +77,7 @@ dualgemm_status_t encode_map(EncodeTiled encode, const MapShape& shape, CUtensor
 
 cuuint64_t u64(int64_t value) { return static_cast<cuuint64_t>(value); }
 
-// Rows of `columns` units of this type, 128-byte swizzled.
+// Describes rows of `columns` units of this type, in the 128-byte swizzle.
 MapShape rows_map(const Tensor& t, CUtensorMapDataType type, uint64_t columns, const Box& box) {
   return {t.name,
           type,
@@ -89,9 +89,9 @@ MapShape rows_map(const Tensor& t, CUtensorMapDataType type, uint64_t columns, c
           box};
 }
 
-// Operands are packed E2M1 as bytes, two elements each. A box row is 128 bytes, the K of a k-tile, and is
-// stored 128-byte swizzled, the layout the matrix descriptors of the mma expect. The packed 4-bit type
-// 16U4_ALIGN8B would do the same, but count the box in elements; the type 16U4_ALIGN16B leaves gaps in shared
+// Operands are packed E2M1, described as bytes of two elements each. A row of a box is 128 bytes, the K of a
+// k-tile, in the 128-byte swizzle that the matrix descriptors of the mma expect. The packed 4-bit type
+// 16U4_ALIGN8B would do the same, but count the box in elements. The type 16U4_ALIGN16B leaves gaps in shared
 // memory.
 MapShape operand_map(const Tensor& t, const Box& box) {
   return rows_map(t, CU_TENSOR_MAP_DATA_TYPE_UINT8, u64(t.bytes(t.row_elements)), box);
@@ -113,7 +113,7 @@ MapShape scales_map(const Tensor& t, const Box& box) {
           box};
 }
 
-// A as a pass has prepared it in the workspace: a row has panels of 64 places, 128 bytes.
+// Describes A as a pass has prepared it in the workspace: a row has panels of 64 places, 128 bytes.
 MapShape prepared_map(const Tensor& t, const Box& box) {
   return {t.name,
           CU_TENSOR_MAP_DATA_TYPE_UINT16,

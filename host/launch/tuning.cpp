@@ -31,13 +31,13 @@ namespace {
 constexpr Structure kTuningInfoStructure = {"info", "dualgemm_tuning_info_t", "dualgemm_tuning_info_init",
                                             sizeof(dualgemm_tuning_info_t), sizeof(dualgemm_tuning_info_t)};
 
-// Of all files that a process loads.
+// These limits are for all files that a process loads.
 constexpr size_t kMostEntries = 8192, kMostTunings = 256;
 constexpr off_t kMostFileBytes = 4 << 20;
 
 constexpr const char* kVariable = "DUALGEMM_TUNING";
 
-// Under the mutex, except what is published in `in_force` and `settled`.
+// The mutex guards all of it. What launches read without the mutex is published in `in_force` and `settled`.
 struct State {
   std::mutex mutex;
   std::array<TunedEntry, kMostEntries> entries{};
@@ -51,17 +51,18 @@ struct State {
 };
 constinit State state;
 constinit std::atomic<const Tuning*> in_force{nullptr};
-// Whether the environment has no say any more: its file was read, or there is none, or a program loaded one.
+// Is true when DUALGEMM_TUNING is not to be read any more: its file was read, it names none, or a program has
+// loaded one.
 constinit std::atomic<bool> settled{false};
 
-// Messages have the end of a path that is very long.
+// Returns the end of a path that is very long, for a message.
 const char* shown_path(const char* path) {
   constexpr size_t kMost = 400;
   const size_t length = std::strlen(path);
   return length > kMost ? path + length - kMost : path;
 }
 
-// The version, and a number that is another one when the library has other instances or another CUDA.
+// Returns the version, and a number that is another one when the library has other instances or another CUDA.
 Text<48> make_library_key() {
   TuningSum sum;
   sum.add(dualgemm_build_info());
@@ -81,7 +82,7 @@ const char* library_key() {
   return key.get();
 }
 
-// The bytes of a file, in memory of their own.
+// Holds the bytes of a file, in memory that it maps itself.
 class FileText {
  public:
   ~FileText() {
@@ -142,7 +143,7 @@ bool same_entries(std::span<const TunedEntry> left, std::span<const TunedEntry> 
                     });
 }
 
-// One file on its way to being in force. `name` is what messages call it: "path" or the variable.
+// Reads one file and puts it in force. `name` is what messages call it: "path", or the variable.
 class Loading {
  public:
   Loading(const char* name, const char* path, const dualgemm_device_t& device)
@@ -151,7 +152,7 @@ class Loading {
   dualgemm_status_t load();
 
  private:
-  // Says what is wrong with a line; 0: with the file.
+  // Says what is wrong with a line, or with line = 0 what is wrong with the file.
   [[gnu::format(printf, 4, 5)]] dualgemm_status_t refuse(dualgemm_status_t status, int32_t line,
                                                          const char* format, ...);
   dualgemm_status_t check_place(const TuningPlace& place);
@@ -160,7 +161,7 @@ class Loading {
 
   const char *name_, *path_;
   const dualgemm_device_t& device_;
-  size_t count_ = 0;  // entries of this file, behind those of the others
+  size_t count_ = 0;  // entries of this file, which follow those of the files before
 };
 
 dualgemm_status_t Loading::refuse(dualgemm_status_t status, int32_t line, const char* format, ...) {
@@ -174,7 +175,7 @@ dualgemm_status_t Loading::refuse(dualgemm_status_t status, int32_t line, const 
   return fail(status, "%s=%s: %s%s", name_, shown_path(path_), where.get(), why);
 }
 
-// A message names what differs.
+// Checks that the file is for this device, driver and library. A message names what differs.
 dualgemm_status_t Loading::check_place(const TuningPlace& place) {
   const std::string_view gpu{device_.name, strnlen(device_.name, sizeof device_.name)};
   const auto length = [](std::string_view text) {
@@ -253,7 +254,7 @@ dualgemm_status_t Loading::load() {
     return refuse(DUALGEMM_STATUS_INVALID_VALUE, 0, "%s", refused.get());
   TuningReader reader(file.get());
   TuningPlace place;
-  // What the file is for comes first: the file of another build may have other lines.
+  // These lines are checked first, since the file of another build may have other entries.
   if (reader.read_place(&place)) {
     if (auto status = check_place(place)) return status;
     for (TuningLine line; reader.read_entry(&line);)
@@ -290,7 +291,7 @@ void forget() {
   settled.store(true, std::memory_order_release);
 }
 
-// Returns the path that the variable has; null where there is nothing to read, now or later.
+// Returns the path that the variable has, or null if there is nothing to read, now or later.
 const char* environment_path() {
   const char* const path = std::getenv(kVariable);
   if (path && path[0] != '\0') return path;

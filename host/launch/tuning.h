@@ -18,12 +18,13 @@ struct Tuning {
   std::span<const TunedEntry> entries;
 };
 
-// Returns what the file in force says of this device; null where it is for another one, or there is none.
+// Returns what the file in force says of this device, or null if the file is for another device, or there is
+// none.
 const Tuning* tuning_for(const dualgemm_device_t& device);
 
-// Reads the file that DUALGEMM_TUNING names, unless that has been done or a program has loaded one; for the
-// current device, which is `device`. A file that is refused changes nothing. With a stream that is being
-// captured it does nothing, and a later call reads the file.
+// Reads the file that DUALGEMM_TUNING names, unless that has been done or a program has loaded one. `device`
+// is the current device. A file that is refused changes nothing. If the stream is being captured, the second
+// form does nothing, and a later call reads the file.
 void read_environment_tuning(const dualgemm_device_t& device);
 void read_environment_tuning(const dualgemm_device_t& device, cudaStream_t stream);
 

@@ -382,7 +382,7 @@ dualgemm_status_t check_alignments(const Problem& problem) {
   return check_alignment(problem.workspace);
 }
 
-// The first and the last byte of every tensor of a launch; inputs come before outputs.
+// Holds the first and the last byte of every tensor of a launch; inputs come before outputs.
 struct Places {
   struct Place {
     uintptr_t first, last;

@@ -49,8 +49,8 @@ struct Work {
   double arithmetic_cycles() const { return special_cycles() + general_cycles(); }
   double store_cycles() const;
 
-  // Returns the time of `meetings` meetings of the cluster and of the exchange of sums, where K is split.
-  // `received` are the bytes that the CTA which receives the most gets.
+  // Returns the time of `meetings` meetings of the cluster and of the exchange of sums, if K is split.
+  // `received` is the number of bytes that the busiest receiver gets.
   double exchange_us(int32_t meetings, double received) const;
 
  private:

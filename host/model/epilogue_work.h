@@ -19,7 +19,7 @@ inline constexpr int32_t kGeneralChunk = 16;
 // instructions in any epilogue.
 inline constexpr double kCoveredBySpecial = 375 / 64.0;
 
-// Instructions for one result.
+// Counts the instructions for one result.
 struct Instructions {
   double all;
   double fp64 = 0;  // those of `all` that the fp64 units compute

@@ -11,9 +11,9 @@
 
 namespace dualgemm {
 
-// The choice of an instance looks at a shape: `problems` problems of one size, each with m rows of A and C.
-// If the shape is grouped, only the device knows the rows of a group, and m is the number of rows of a usual
-// group.
+// The choice of an instance looks at a shape. It has `problems` problems of one size, each with m rows of A
+// and C. If the shape is grouped, only the device knows the rows of a group, and m is the number of rows of a
+// usual group.
 struct Shape {
   int32_t m, n, k;
   int32_t problems = 1;

@@ -18,14 +18,14 @@ auto order_of(const TunedWeights& x) {
                     x.k);
 }
 
-// The expected time of an instance; infinite where the model knows none.
+// Returns the expected time of an instance, or infinity if the model knows none.
 double expected_us(const Instance& instance, const Shape& shape, const Machine& machine) {
   Cost cost;
   return cost_of(instance, shape, machine, &cost) ? cost.total_us : std::numeric_limits<double>::infinity();
 }
 
-// The expected time of the fastest, whatever workspace the launch has: so an entry that is taken with a
-// workspace is taken without one, too, if its instance needs none.
+// Returns the expected time of the fastest instance, whatever workspace the launch has. So an entry whose
+// instance needs no workspace is taken without a workspace if it is taken with one.
 double least_expected_us(const InstanceKind& kind, const Shape& shape, const Machine& machine) {
   double least = std::numeric_limits<double>::infinity();
   for (const auto& [instance, index] : instances_of(kind, shape.grouped))

@@ -12,7 +12,7 @@
 
 namespace dualgemm {
 
-// What the entries of one weight have in common: they differ in their rows.
+// This is what the entries of one weight have in common. They differ in their rows.
 struct TunedWeights {
   InstanceKind kind;
   bool grouped;

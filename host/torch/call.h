@@ -1,5 +1,6 @@
-// call.h -- a call of an operator, whoever makes it: PyTorch's dispatcher (stack.h), or Python past it
-// (direct.cpp). An operator first takes all of its arguments, in the order of its schema. Checks come after.
+// call.h -- a call of an operator. PyTorch's dispatcher makes it (stack.h), or Python without the dispatcher
+// (direct.cpp). An operator first takes all of its arguments, in the order of its schema. After that it
+// checks them.
 #pragma once
 
 #include "host/torch/tensor.h"
@@ -12,7 +13,7 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  // A tensor that is None is not given. Of a number, `otherwise` stands for None.
+  // A tensor that is None is not given. A number that is None becomes `otherwise`.
   virtual Tensor tensor(const char* name) = 0;
   virtual Tensor optional_tensor(const char* name) = 0;
   virtual double number() = 0;
@@ -29,11 +30,11 @@ class Call {
   ~Call() = default;
 };
 
-// A result that is a matrix [problems, rows, columns], or [rows, columns] with problems = 0. Where compact
-// rows would not begin at multiples of 16 bytes there are gaps between them.
+// Makes a result that is a matrix [problems, rows, columns], or [rows, columns] with problems = 0. If rows
+// without gaps would not begin at multiples of 16 bytes, there are gaps between them.
 Tensor new_matrix(Call& call, const char* name, const Tensor& beside, int32_t type, int64_t problems,
                   int64_t rows, int64_t columns);
-// A result without gaps.
+// Makes a result without gaps.
 Tensor new_array(Call& call, const char* name, const Tensor& beside, int32_t type,
                  std::initializer_list<int64_t> sizes);
 

@@ -6,7 +6,7 @@
 
 namespace dualgemm::torch_ops {
 
-// `out`: outputs are arguments.
+// With `out` the outputs are arguments.
 template <bool out>
 void quantize(Call& call);
 template <bool out>

@@ -1,8 +1,8 @@
-// direct.cpp -- the operators as functions of Python that pass PyTorch's dispatcher by: the module
-// dualgemm._direct, in the same file as the operators. Tensors are read by DLPack. A call that the dispatcher
-// may have something to do with goes to the dispatcher: with tensors of a class of their own, without memory,
-// or with derivatives; within modes of PyTorch; while something is traced or profiled. So do arguments that
-// are not what the schema says, for the dispatcher to refuse.
+// direct.cpp -- the operators as functions of Python that call no dispatcher of PyTorch: the module
+// dualgemm._direct, in the same file as the operators. Tensors are read by DLPack. The dispatcher still gets
+// every call in which it may have something to do: calls with tensors of another class, without memory, or
+// with derivatives; calls within modes of PyTorch; calls while something is traced or profiled. It also gets
+// calls whose arguments do not suit the schema, and refuses them.
 
 #include <algorithm>
 #include <iterator>
@@ -38,7 +38,7 @@ PyObject* guarded(Function function) {
 // A function without arguments that says whether the dispatcher has to see all calls.
 struct Watcher {
   Object function;
-  PyCFunction inside = nullptr;  // that of one in C that is called with `self` alone; it takes less time
+  PyCFunction inside = nullptr;  // if it is in C and takes `self` alone: a faster call
   PyObject* self = nullptr;
 
   explicit Watcher(PyObject* called) : function(held(called)) {
@@ -61,7 +61,7 @@ struct NamedType {
   Object object;  // torch.uint8, ...
 };
 
-// Lives as long as the process: Python may be gone before static objects are.
+// This object lives as long as the process, because Python may end before static objects are destroyed.
 struct Torch {
   decltype(DLPackExchangeAPI::dltensor_from_py_object_no_sync) describe = nullptr;
   Object tensor, parameter;             // classes
@@ -76,7 +76,7 @@ struct Torch {
 };
 const Torch* known = nullptr;
 
-// The table of functions with the layout of dlpack.h.
+// Returns the table of functions that has the layout of dlpack.h.
 const DLPackExchangeAPI& exchange_of(PyObject* tensor) {
   const Object capsule = attribute(tensor, "__dlpack_c_exchange_api__");
   auto* api = static_cast<const DLPackExchangeAPI*>(PyCapsule_GetPointer(capsule.get(), kDLPackExchangeApi));
@@ -89,7 +89,7 @@ const DLPackExchangeAPI& exchange_of(PyObject* tensor) {
   return *api;
 }
 
-// _start(torch, watchers, profiler, name of its flag)
+// This is _start(torch, watchers, profiler, name of its flag), which torch_op.py calls once.
 PyObject* start(PyObject*, PyObject* arguments) {
   return guarded([&] {
     PyObject *const torch = item(arguments, 0), *const watchers = item(arguments, 1);
@@ -130,8 +130,8 @@ struct Value {
 
 bool is_a(PyObject* object, const PyTypeObject& type) { return Py_TYPE(object) == &type; }
 
-// Whether a tensor may have its numbers negated on the way, which its memory does not tell. PyTorch does that
-// with the imaginary parts of conjugates alone, and those lie two numbers apart.
+// Returns whether the tensor may stand for the negatives of the numbers in its memory. PyTorch has such
+// tensors only for the imaginary parts of conjugates, and these parts lie two numbers apart.
 bool may_be_negated(const DLTensor& tensor) {
   if (tensor.dtype.code == kDLInt || tensor.dtype.code == kDLUInt) return false;
   for (int32_t i = 0; i < tensor.ndim; ++i)
@@ -143,7 +143,7 @@ bool is_empty(const DLTensor& tensor) {
   return std::find(tensor.shape, tensor.shape + tensor.ndim, 0) != tensor.shape + tensor.ndim;
 }
 
-// Each of the following reads an argument, and returns false where the dispatcher has to see it.
+// Each of the following functions reads an argument, and returns false if the dispatcher has to see it.
 
 bool read_memory(PyObject* object, Value* value) {
   if (known->describe(object, &value->tensor) != 0) {
@@ -171,7 +171,7 @@ bool read_tensor(PyObject* object, bool derivatives, Value* value) {
          !is_true(made(PyObject_CallFunctionObjArgs(known->is_neg.get(), object, nullptr)).get());
 }
 
-// Whether Python's number fits the type that it was read as.
+// Returns whether Python's number fits the type that it was read as.
 bool fits() {
   const bool good = !PyErr_Occurred();
   if (!good) PyErr_Clear();
@@ -191,7 +191,7 @@ bool read_integer(PyObject* object, Value* value) {
 }
 
 bool read_type(PyObject* object, Value* value) {
-  if (is_a(object, PyLong_Type)) {  // PyTorch's own number, as in a schema
+  if (is_a(object, PyLong_Type)) {  // PyTorch's number of a type, as in a schema
     value->type = static_cast<int32_t>(PyLong_AsLong(object));
     return fits();
   }
@@ -258,7 +258,7 @@ class Direct final : public Call {
  public:
   ~Direct() = default;
 
-  // Returns false where the dispatcher has to see the call.
+  // Returns false if the dispatcher has to see the call.
   bool take(const Function& function, const Handed& handed) {
     const auto& arguments = function.arguments;
     PyObject* given[kMostArguments] = {};
@@ -321,12 +321,12 @@ class Direct final : public Call {
     check_torch(torch_tensor_to_pyobject(handle.get(), nullptr, &object), "tensor_to_pyobject");
     results_[made_++].reset(static_cast<PyObject*>(object));
     const Tensor tensor = describe(name, handle);
-    handle.reset();  // the object has the tensor, and may be told so: under the lock
+    handle.reset();  // the object holds the tensor now; this needs the lock
     return tensor;
   }
 
  private:
-  // Has the interpreter's lock for as long as it lives.
+  // Holds the interpreter's lock for as long as it lives.
   class Locked {
    public:
     explicit Locked(PyThreadState** thread) : thread_(thread) { PyEval_RestoreThread(*thread_); }
@@ -433,8 +433,8 @@ Kind kind_of(std::string_view text) {
   refuse("%.*s: is the type of no argument", static_cast<int>(text.size()), text.data());
 }
 
-// _function(name, operator, arguments, documentation): arguments are tuples (name, type, by name alone), or
-// (..., default).
+// This is _function(name, operator, arguments, documentation). An argument is a tuple (name, type, by name
+// alone), or (..., default).
 PyObject* function(PyObject*, PyObject* arguments) {
   return guarded([&] {
     auto built = std::make_unique<Function>();

@@ -9,7 +9,7 @@
 namespace dualgemm::torch_ops {
 
 constexpr char kDLPackExchangeApi[] = "dlpack_exchange_api";  // name of the capsule
-constexpr uint32_t kDLPackMajor = 1;                          // another one has another layout
+constexpr uint32_t kDLPackMajor = 1;                          // other versions have other layouts
 
 enum : int32_t { kDLCPU = 1, kDLCUDA = 2 };
 enum : uint8_t {
@@ -49,8 +49,8 @@ struct DLPackExchangeAPI {
   void* managed_tensor_allocator;
   void* managed_tensor_from_py_object_no_sync;
   void* managed_tensor_to_py_object_no_sync;
-  // Describes a tensor for as long as the caller holds the object. 0, or -1 with an exception of Python. May
-  // be null.
+  // Describes a tensor for as long as the caller holds the object. Returns 0, or -1 with an exception of
+  // Python. The pointer may be null.
   int (*dltensor_from_py_object_no_sync)(void* object, DLTensor* out);
   void* current_work_stream;
 };

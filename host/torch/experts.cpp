@@ -13,7 +13,7 @@ struct Permute {
   dualgemm_moe_permute_args_t args;
 };
 
-// [tokens, top_k] of a type, without gaps.
+// Checks that a tensor is [tokens, top_k] of a type, without gaps.
 void check_choices(const Tensor& tensor, int32_t type) {
   if (tensor.dims != 2)
     refuse("%s: has %lld dimensions, and must be [tokens, top_k]", tensor.name,

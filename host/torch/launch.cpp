@@ -7,7 +7,7 @@
 namespace dualgemm::torch_ops {
 namespace {
 
-// All tensors of a launch. Names are those of the schema.
+// Holds all tensors of a launch, under the names of the schema.
 struct Launch {
   int products = 2;
   Form form = Form::kFunctional;
@@ -114,7 +114,7 @@ void check_places(const Launch& x) {
     if (*tensor) check_beside(*tensor, x.a);
 }
 
-// A and the weights: extents, pitches, strides.
+// Puts the extents, pitches and strides of A and of the weights into the arguments.
 void put_operands(Launch& x) {
   dualgemm_args_t& args = x.args;
   const bool wide = x.a.type == kBf16 || x.a.type == kFp16;
@@ -163,7 +163,7 @@ void put_factors(Launch& x) {
   if (x.sfb2) args.batch_stride_sfb2 = check_factors(x.sfb2, problems(x), blocks_of(args.n, 0), args.k);
 }
 
-// Two vectors whose distances are one field.
+// Returns the stride of two vectors, which have one field for it. Refuses vectors of different lengths.
 int64_t check_pair(const Tensor& first, const Tensor& second, int64_t stride1, int64_t stride2) {
   if (first && second && stride1 != stride2)
     refuse("%s: must have as many numbers as %s", second.name, first.name);
@@ -287,7 +287,7 @@ void launch(Launch& x) {
   size_t bytes = 0;
   const dualgemm_status_t status = dualgemm_try_launch(&x.args, &bytes, device.stream());
   if (status != DUALGEMM_STATUS_WORKSPACE_TOO_SMALL) return check(status);
-  // The allocator gives it to nobody else before the work of this stream that is queued here has ended.
+  // The allocator gives this memory to nobody else before the work that is queued on this stream has ended.
   const int64_t size = static_cast<int64_t>(bytes), stride = 1;
   const Handle workspace = allocate(x.a, kUint8, 1, &size, &stride);
   x.args.workspace = describe("workspace", workspace).data;
@@ -300,8 +300,8 @@ void compute_on_host(Launch& x) {
   check(dualgemm_reference_host(&x.args, nullptr));
 }
 
-// Tensors without memory: the rules that need neither a device nor an address. An H100 takes all that there
-// is.
+// Checks, for tensors without memory, the rules that need neither a device nor an address. They are asked for
+// an H100, which takes all that there is.
 void ask_only(Launch& x) {
   uintptr_t place = 0;
   put_addresses(x, [&place](const Tensor& tensor) {
@@ -315,7 +315,7 @@ void ask_only(Launch& x) {
   device.sm_count = 132;
   device.driver_version = 13000;
   const dualgemm_status_t status = dualgemm_can_implement_on(&x.args, &device);
-  if (status != DUALGEMM_STATUS_ARCH_MISMATCH) check(status);  // a build may be for others alone
+  if (status != DUALGEMM_STATUS_ARCH_MISMATCH) check(status);  // the build may be for other GPUs alone
 }
 
 void run(Call& call, Launch& x) {

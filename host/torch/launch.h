@@ -1,6 +1,6 @@
-// launch.h -- the operators that launch: two products (swiglu) and one (linear), each as a function that
-// returns C, as one that returns an NVFP4 C with its factors, and with its outputs as arguments.
-// operators.cpp has their schemas.
+// launch.h -- the operators that launch: two products (swiglu) and one (linear). Each has three forms: it
+// returns C, it returns an NVFP4 C with its factors, or its outputs are arguments. operators.cpp has their
+// schemas.
 #pragma once
 
 #include "host/torch/call.h"

@@ -1,6 +1,6 @@
 // operators.cpp -- the operators of torch.ops.dualgemm: their schemas, and the functions that compute them.
-// Most arguments have the names of dualgemm.h. The `out` of a launch is `c` there, and with one product `b`,
-// `sfb`, `alpha`, `alpha_dev` and `bias` have a 1 there.
+// Most arguments have the names of dualgemm.h. But the `out` of a launch is `c` in dualgemm.h, and with one
+// product `b`, `sfb`, `alpha`, `alpha_dev` and `bias` are `b1`, `sfb1`, `alpha1`, `alpha1_dev` and `bias1`.
 //
 // torch.ops.dualgemm_meta has the same operators for tensors without memory. They check their arguments and
 // make their results, but compute nothing. The fake kernels of the Python package call them.

@@ -48,7 +48,7 @@
 
 namespace dualgemm::torch_ops {
 
-// A reference that is held. Exceptions of Python become PythonError.
+// Holds a reference. Exceptions of Python become PythonError.
 struct Release {
   void operator()(PyObject* object) const { Py_DecRef(object); }
 };

@@ -46,7 +46,7 @@ bool gapless(const Tensor& tensor, bool ordered) {
     }
     return true;
   }
-  // From the smallest stride on. Dimensions are few.
+  // This looks for the dimensions from the smallest stride on. They are few.
   for (int64_t left = tensor.count(); left > 1;) {
     int64_t found = -1;
     for (int64_t i = 0; i < tensor.dims; ++i)
@@ -236,7 +236,7 @@ int64_t factor_bytes(int64_t blocks, int64_t k) { return blocks * ((k + 63) / 64
 OnDevice::OnDevice(const Tensor& tensor) {
   if (!aoti_torch_get_current_cuda_stream) refuse("%s: this PyTorch has no CUDA", tensor.name);
   int current = -1;
-  // If CUDA cannot say which device is current, PyTorch's guard fails for the same reason and reports it.
+  // If cudaGetDevice fails, PyTorch's guard fails for the same reason, and check_torch reports that.
   if (cudaGetDevice(&current) != cudaSuccess || current != tensor.device_index)
     check_torch(aoti_torch_create_device_guard(tensor.device_index, &guard_), "create_device_guard");
   void* stream = nullptr;

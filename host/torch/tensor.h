@@ -1,6 +1,6 @@
-// tensor.h -- tensors of PyTorch by its stable C interface: what they are, new ones, and the rules that the
-// operators check before the library sees an address. A broken rule is a std::runtime_error, which arrives in
-// Python as RuntimeError.
+// tensor.h -- tensors of PyTorch by its stable C interface. It reads and makes tensors, and has the rules
+// that the operators check before the library sees an address. A broken rule is a std::runtime_error, which
+// becomes a RuntimeError of Python.
 #pragma once
 
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
@@ -17,10 +17,10 @@ namespace dualgemm::torch_ops {
 // Throws std::runtime_error with the text that printf would make.
 [[noreturn, gnu::format(printf, 1, 2)]] void refuse(const char* format, ...);
 
-// Throws the library's sentence where a call of the C interface has failed.
+// Throws the library's sentence if a call of its C interface has failed.
 void check(dualgemm_status_t status);
 
-// Throws where a call of PyTorch's C interface has failed; PyTorch has logged the reason.
+// Throws if a call of PyTorch's C interface has failed; PyTorch has logged the reason.
 void check_torch(AOTITorchError error, const char* call);
 
 // Types by PyTorch's own numbers, which its C interface reports: those of torch::headeronly::ScalarType.
@@ -55,7 +55,7 @@ struct Tensor {
   int64_t stride(int64_t i) const { return strides[i < 0 ? i + dims : i]; }
   int64_t count() const;
   int64_t bytes() const;
-  // Of a matrix of 2 dimensions, or 3 with problems in front.
+  // Returns the problems of a matrix, which has 2 dimensions, or 3 with problems in front.
   int64_t problems() const { return dims == 3 ? sizes[0] : 1; }
 };
 
@@ -87,14 +87,14 @@ void check_beside(const Tensor& tensor, const Tensor& first);
 
 void check_type(const Tensor& tensor, std::initializer_list<int32_t> types);
 
-// The extents of a matrix, or of one matrix for each problem; and the distances from row to row (pitch) and
-// from problem to problem (stride), in the library's elements. A distance is 0 where there is only one row,
-// or one problem.
+// These are the extents of a matrix, or of one matrix for each problem, and the distances from row to row
+// (pitch) and from problem to problem (stride), in the library's elements. A distance is 0 if there is only
+// one row, or one problem.
 struct Rows {
   int64_t problems = 1, rows = 0, columns = 0, pitch = 0, stride = 0;
 };
-// Checks that rows lie one behind the other, and that rows and problems are multiples of `multiple` bytes
-// apart. Each element of the tensor holds `per` of the library's elements.
+// Checks that rows follow each other, and that rows and problems are multiples of `multiple` bytes apart.
+// Each element of the tensor holds `per` of the library's elements.
 Rows check_matrix(const Tensor& tensor, std::initializer_list<int32_t> types, int64_t per = 1,
                   int64_t multiple = 16);
 
@@ -111,8 +111,8 @@ int64_t check_numbers(const Tensor& tensor, int64_t problems);
 // gaps.
 int64_t check_factors(const Tensor& tensor, int64_t problems, int64_t blocks, int64_t k);
 
-// Returns how many blocks of 128 rows so many rows take at most. With OFFSETS each group begins a new block;
-// else `groups_of_offsets` is 0.
+// Returns how many blocks of 128 rows the factors of so many rows take at most. With OFFSETS each group
+// begins a new block; without OFFSETS `groups_of_offsets` is 0.
 int64_t blocks_of(int64_t rows, int64_t groups_of_offsets);
 // Returns the bytes of the factors of so many blocks with `k` elements in a row.
 int64_t factor_bytes(int64_t blocks, int64_t k);

@@ -5,7 +5,8 @@
 
 namespace dualgemm::torch_ops {
 
-// Calls the function for the place where a tensor lies. For a tensor without memory (meta) it calls neither.
+// Calls the function for the place where a tensor lies. For a tensor without memory (meta) it calls neither
+// function.
 template <typename Args>
 void run_twin(const Tensor& tensor, const Args& args,
               dualgemm_status_t on_device(const Args*, dualgemm_stream_t),

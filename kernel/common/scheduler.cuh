@@ -11,13 +11,13 @@
 
 namespace dualgemm {
 
-// Some k-tiles of a tile.
+// Names some k-tiles of a tile, from `first` up to `end`.
 struct KRange {
   int32_t first, end;
   DUALGEMM_HOST_DEVICE constexpr bool empty() const { return first == end; }
 };
 
-// With stream-K (stream_k.cuh): what a CTA computes of a tile. Parts are numbered in the order of K.
+// Says what a CTA computes of a tile with stream-K (stream_k.cuh). Parts are numbered in the order of K.
 struct TilePart {
   KRange k;
   int32_t index, count;         // this part, and how many the tile has
@@ -99,9 +99,9 @@ class DenseScheduler {
   Turns<Traits> turns_;
 };
 
-// The table has an entry for each group that has rows, in the order of the groups, and behind them one more
-// entry, which tells where the last of these groups ends. It is written once per CTA (groups.cuh). It takes
-// 10,256 bytes of shared memory, and 14,352 for tiles of other than 128 rows.
+// The table has an entry for each group that has rows, in the order of the groups. One more entry follows,
+// which tells where the last of these groups ends. It is written once per CTA (groups.cuh). It takes 10,256
+// bytes of shared memory, and 14,352 for tiles of other than 128 rows.
 template <int kTileRows>
 struct GroupTable {
   static constexpr int32_t kEntries = kMaxGroups + 1;
@@ -157,8 +157,8 @@ class GroupedScheduler {
     turns_.advance();
     return true;
   }
-  // Moves on to the group of the next tile, or behind the last group, by a binary search from the present
-  // entry on. `groups` says how many entries have rows. It is for CTAs whose tiles lie many groups apart.
+  // Moves on to the group of the next tile, or past the last group, by a binary search from the present entry
+  // on. `groups` says how many entries have rows. It is for CTAs whose tiles lie many groups apart.
   DUALGEMM_HOST_DEVICE constexpr void seek(int32_t groups) {
     const Table& t = *table_;
     while (i_ < groups) {

@@ -1,5 +1,5 @@
 // wait.cuh -- blocking on an mbarrier, and on all barriers of a ring before the CTA may end. A whole warp
-// waits, because it wakes up sooner than a single lane would that left the others behind.
+// waits, because it wakes up sooner than a single lane would for which the other lanes wait.
 #pragma once
 
 #include "kernel/common/pipeline.cuh"

@@ -21,8 +21,8 @@ struct BandTraits {
   }();
 };
 
-// Calls body(tile) for every tile of this CTA, with all of its threads. Memory behind a pointer of the
-// arguments is used only after the wait for the preceding grid.
+// Calls body(tile) for every tile of this CTA, with all of its threads. The memory that the arguments point
+// to is used only after the wait for the preceding grid.
 template <bool kGrouped, class Body>
 DUALGEMM_DEVICE void for_each_tile(const BandParams& rows, const Body& body) {
   using Traits = BandTraits<kGrouped>;
@@ -45,7 +45,7 @@ DUALGEMM_DEVICE void for_each_tile(const BandParams& rows, const Body& body) {
   }
 }
 
-// The factors of a band lie in its atoms one after the other.
+// Returns where the factors of a band begin. Its atoms follow each other.
 template <class Byte>
 DUALGEMM_DEVICE Byte* band_of(Byte* factors, int64_t stride, const Tile& tile, int32_t atoms) {
   return factors + tile.a_problem * stride + int64_t{tile.sfa_block} * atoms * kSfAtomBytes;

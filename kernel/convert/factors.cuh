@@ -28,7 +28,7 @@ DUALGEMM_DEVICE void transpose_4x4(uint32_t* words) {
   }
 }
 
-// The 16 factors of a lane in a tile.
+// Says which 16 factors of a tile a lane has.
 struct Place {
   int line;   // of the atoms
   int row;    // of the band

@@ -11,7 +11,7 @@ namespace dualgemm::convert {
 
 constexpr int kWarps = kConvertThreads / 32;
 
-// The choices that a warp looks at, which are neighbours. Each warp of the CTA has an equal part of all
+// Says which choices a warp looks at. They are neighbours. Each warp of the CTA has an equal part of all
 // choices, in whole steps of 32.
 struct WarpChoices {
   int32_t first, end;
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kConvertThreads, kGatherCtas)
   }
 }
 
-// The columns of a thread in one row.
+// Holds a thread's columns of one row.
 template <class X>
 struct Columns {
   uint32_t words[kCombineColumns * X::kBytes / 4];

@@ -1,5 +1,5 @@
 // moe_params.h -- the arguments of the kernels around the launches of a layer of experts, filled by host/ and
-// passed by value, and the table of these kernels. Plain C++, like kernel/params.h.
+// passed by value, and the table of these kernels. This is plain C++, like kernel/params.h.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace dualgemm {
 
-// From the experts that each token has chosen to the rows of the experts.
+// These are the arguments of the kernel that makes the rows of the experts out of each token's choices.
 struct PermuteParams {
   const int32_t* ids;    // the expert of each choice
   const float* weights;  // of each choice, or null
@@ -21,7 +21,7 @@ struct PermuteParams {
   float* row_weight;    // the weight of each row, 0 beyond the last; null without weights
 };
 
-// From rows of x to rows of an A of 16 bits.
+// These are the arguments of the kernel that copies rows of x to an A of 16 bits.
 struct GatherParams {
   const int32_t* row_index;  // the row of x that each row is copied from
   int32_t rows, k;
@@ -32,7 +32,7 @@ struct GatherParams {
   int64_t out_pitch;
 };
 
-// From the rows of the experts to a row of each token.
+// These are the arguments of the kernel that adds up each token's rows.
 struct CombineParams {
   const int32_t* token_row;
   int32_t tokens, top_k, n;
@@ -62,7 +62,7 @@ inline constexpr int32_t kCombineColumns = 8, kCombinePiece = kCombineColumns * 
 
 extern const PermuteKernel kPermuteKernel;
 extern const GatherKernel kGatherKernel;
-// By the first index: c is bf16, fp16 or fp32, in the order of CType; by the second: out.
+// The first index is the type of c, the second that of out: bf16, fp16, fp32, in the order of CType.
 extern const CombineKernel kCombineKernels[3][3];
 
 }  // namespace dualgemm

@@ -1,5 +1,5 @@
 // params.h -- the arguments of the kernels that move scale factors and quantise, filled by host/ and passed
-// by value, and the table of these kernels. Plain C++, like kernel/params.h.
+// by value, and the table of these kernels. This is plain C++, like kernel/params.h.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct BandParams {
   int32_t group_offsets;
 };
 
-// Factors in rows [problems][m][blocks], and the same in atoms.
+// These are the arguments of the kernels that move factors between rows [problems][m][blocks] and atoms.
 struct FactorParams {
   BandParams rows;
   uint8_t* linear;
@@ -52,9 +52,9 @@ struct QuantizeParams {
   int32_t x_rows;            // of x; an index beyond them stands for zeros
 };
 
-// The pass over A: from NVFP4, or from 16 bits without factors, to 16 bits as an instance takes them
-// (Params::prepared_a). Each row has whole k-tiles, in the order of K that these instances take, and zeros
-// beyond the end of A.
+// These are the arguments of the pass over A. It makes 16 bits as an instance takes them (Params::prepared_a)
+// out of NVFP4, or out of 16 bits without factors. Each row has whole k-tiles, in the order of K that these
+// instances take, and zeros beyond the end of A.
 struct PrepareParams {
   BandParams rows;
   const uint8_t* a;
@@ -84,11 +84,10 @@ inline constexpr int32_t kFactorPiece = 32, kQuantizePiece = 64, kTilesOfRows = 
 // of all warps of a CTA.
 inline constexpr int32_t kPrepareRows = 8, kPreparePiece = kTileK * kConvertThreads / 32;
 
-// By the first index: without, and with groups. By the second: x is bf16, fp16 or fp32,
-// in the order of CType.
+// The first index is 1 with groups. The second is the type of x: bf16, fp16, fp32, in the order of CType.
 extern const FactorKernel kSwizzleKernels[2], kUnswizzleKernels[2];
-// For an architecture that multiplies 16 bits. By the first index: A has 16 bits, or is in NVFP4. By the
-// second: without, and with groups.
+// These are for an architecture that multiplies 16 bits. The first index is 1 if A is in NVFP4, and 0 if it
+// has 16 bits. The second is 1 with groups.
 extern const PrepareKernel kPrepareKernels[2][2];
 extern const QuantizeKernel kLargestKernels[2][3], kQuantizeKernels[2][3], kQuantizeRowsKernels[2][3];
 

@@ -12,7 +12,7 @@
 
 namespace dualgemm::convert {
 
-// Byte i of an atom, and the block of x that it belongs to.
+// Says which block of x byte i of an atom belongs to.
 struct BlockPlace {
   int row;      // of the band
   int block;    // of the row
@@ -24,7 +24,7 @@ struct BlockPlace {
         exists(row < tile.rows && block < p.k / kSfBlock) {}
 };
 
-// Sixteen elements as they are loaded, 16 bytes at a time.
+// Holds sixteen elements as they are loaded, 16 bytes at a time.
 template <class X>
 struct Block {
   uint32_t words[4 * X::kBytes];
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kConvertThreads, kQuantizeCtas)
   ptx::red_global_max_s32(p.tensor_scales + kLargest, min(all, __float_as_int(FLT_MAX)));
 }
 
-// One scale for each problem, or one for all problems.
+// Quantises with one scale for each problem, or one for all problems.
 template <class X, bool kGrouped>
 __global__ void __launch_bounds__(kConvertThreads, kQuantizeCtas)
     quantize_kernel(const __grid_constant__ QuantizeParams p) {
@@ -131,8 +131,9 @@ __global__ void __launch_bounds__(kConvertThreads, kQuantizeCtas)
   }
 }
 
-// A scale for each row. A tile is the eight rows of two lines of an atom, all of K: a warp takes every eighth
-// atom, first for the largest magnitudes and then, out of L2, for the codes.
+// Quantises with a scale for each row. A tile is the eight rows of two lines of an atom, with all of K. A
+// warp takes every eighth atom: first it looks for the largest magnitudes, then it reads the atom again, out
+// of L2, and makes the codes.
 template <class X, bool kGrouped>
 __global__ void __launch_bounds__(kConvertThreads, kQuantizeCtas)
     quantize_rows_kernel(const __grid_constant__ QuantizeParams p) {

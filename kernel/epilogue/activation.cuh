@@ -30,7 +30,7 @@ DUALGEMM_HOST_DEVICE float times_sigmoid(float x, float exponent) {
   return sigmoid == 0.0f ? 0.0f : x * sigmoid;
 }
 
-// silu(g) = g * sigmoid(g) = g / (1 + 2^(-g log2 e)).
+// Returns silu(g) = g * sigmoid(g) = g / (1 + 2^(-g log2 e)).
 template <class Math>
 DUALGEMM_HOST_DEVICE float silu(float gate) {
   return times_sigmoid<Math>(gate, gate * -kLog2E);
@@ -48,7 +48,7 @@ struct Swiglu {
 
 // ---- what a general instance computes, as the launch says ------------------------------------------------
 
-// The SwiGLU with three parameters:
+// This is the SwiGLU with three parameters:
 //
 //   min(g, limit) sigmoid(alpha min(g, limit)) * (clamp(u, -limit, limit) + beta)
 //
@@ -68,8 +68,8 @@ struct GeneralSwiglu {
   DUALGEMM_HOST_DEVICE float up(float u) const { return Math::max(Math::min(u, limit), -limit) + beta; }
 };
 
-// GeneralSwiglu with another limit of the gate, which is applied to the result of its function: min(g
-// sigmoid(alpha g), limit).
+// This is GeneralSwiglu with another limit of the gate. The limit is applied to the result of the gate's
+// function: min(g sigmoid(alpha g), limit).
 template <class Math>
 struct SwigluStep : GeneralSwiglu<Math> {
   using GeneralSwiglu<Math>::GeneralSwiglu;
@@ -84,7 +84,7 @@ struct NoParameters {
   DUALGEMM_HOST_DEVICE float up(float u) const { return u; }
 };
 
-// g * (1 + tanh(y)) / 2 with y = sqrt(2 / pi) (g + 0.044715 g^3), which is g * sigmoid(2 y).
+// The gate is g * (1 + tanh(y)) / 2 with y = sqrt(2 / pi) (g + 0.044715 g^3), which is g * sigmoid(2 y).
 template <class Math>
 struct GegluTanh : NoParameters {
   using NoParameters::NoParameters;
@@ -94,7 +94,7 @@ struct GegluTanh : NoParameters {
   }
 };
 
-// g * Phi(g), where Phi(g) = (1 + erf(g / sqrt 2)) / 2 = erfc(-g / sqrt 2) / 2. For a = |g|,
+// The gate is g * Phi(g), where Phi(g) = (1 + erf(g / sqrt 2)) / 2 = erfc(-g / sqrt 2) / 2. For a = |g|
 //
 //   Phi(-a) = 2^(-a^2 log2(e) / 2) t P(t),  t = 1 / (1 + a / 4)
 //
@@ -128,9 +128,9 @@ struct Glu : NoParameters {
   DUALGEMM_HOST_DEVICE float gate(float g) const { return Math::rcp(1.0f + Math::ex2(g * -kLog2E)); }
 };
 
-// bound * tanh(x / bound). Near 0 a polynomial in y = x / bound keeps the relative error small: tanh(y) is
-// y + y^3 P(y^2), within 2^-27 below kNear. Elsewhere it is 1 - 2 / (1 + 2^(2 |y| log2 e)) with the sign of
-// y. The relative error of tanh(y) is at most 12 times 2^-24.
+// Returns bound * tanh(x / bound). Near 0 a polynomial in y = x / bound keeps the relative error small:
+// tanh(y) is y + y^3 P(y^2), within 2^-27 below kNear. Elsewhere it is 1 - 2 / (1 + 2^(2 |y| log2 e)) with
+// the sign of y. The relative error of tanh(y) is at most 12 times 2^-24.
 template <class Math>
 struct BoundedTanh {
   float bound, reciprocal;
@@ -146,7 +146,7 @@ struct BoundedTanh {
   }
 };
 
-// gate: situ_gate tanh(g / situ_gate) sigmoid(g), up: situ_up tanh(u / situ_up)
+// The gate is situ_gate tanh(g / situ_gate) sigmoid(g), and up is situ_up tanh(u / situ_up).
 template <class Math>
 struct Situ {
   BoundedTanh<Math> of_gate, of_up;

@@ -10,7 +10,7 @@
 
 namespace dualgemm {
 
-// x * sigmoid(z). For z below -1000 no fp32 other than 0 is nearer to the true value; this keeps -inf / inf
+// Returns x * sigmoid(z). For z below -1000 it is 0, to which no other fp32 is nearer; this keeps -inf / inf
 // from becoming NaN.
 DUALGEMM_HOST_DEVICE double exact_times_sigmoid(double x, double z) {
   return z < -1000 ? 0.0 : x / (1 + std::exp(-z));

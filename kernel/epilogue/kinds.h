@@ -8,8 +8,8 @@
 
 namespace dualgemm {
 
-// The element type of C, of another tensor of the epilogue, or of A. The numbers are those of the public
-// interface (DUALGEMM_DTYPE_*), as host/launch/arguments.cpp asserts.
+// This is the element type of C, of another tensor of the epilogue, or of A. The numbers are those of the
+// public interface (DUALGEMM_DTYPE_*), as host/launch/arguments.cpp asserts.
 enum class CType : int32_t { kBf16 = 0, kFp16 = 1, kFp32 = 2, kNvfp4 = 3, kFp8 = 4 };
 inline constexpr int32_t kCTypes = 5;
 
@@ -47,7 +47,7 @@ constexpr int32_t special_functions(ActivationKind activation) {
   }
 }
 
-// One type of C that an instance writes.
+// Describes one type of C that an instance writes.
 struct OutputKind {
   CType type;
   const char* name;     // "fp16"
@@ -55,8 +55,8 @@ struct OutputKind {
   int32_t store_bytes;  // of a row: what one store of a warp writes side by side
 };
 
-// The epilogue of an instance. A general one computes whatever a launch says, in any type; a plain one
-// computes a plain SwiGLU, or with one product alpha1 acc1, in one type.
+// Describes the epilogue of an instance. A general one computes whatever a launch says, in any type; a plain
+// one computes a plain SwiGLU, or with one product alpha1 acc1, in one type.
 struct EpilogueKind {
   bool general;
   int32_t output_count;

@@ -18,7 +18,7 @@
 
 namespace dualgemm {
 
-// Sixteen elements of a row: packed[0] has the first eight, the first of them in the lowest nibble.
+// Holds sixteen elements of a row: packed[0] has the first eight, the first of them in the lowest nibble.
 struct PackedBlock {
   uint32_t packed[2];
   uint8_t factor;

@@ -13,7 +13,7 @@
 
 namespace dualgemm {
 
-// The alphas of a problem: those that the host passed times those that lie on the device.
+// Holds the alphas of a problem: those that the host passed times those that lie on the device.
 struct Alphas {
   float alpha1, alpha2;
 
@@ -26,8 +26,8 @@ struct Alphas {
   DUALGEMM_DEVICE TwoFloats up(TwoFloats acc2) const { return {alpha2 * acc2.first, alpha2 * acc2.second}; }
 };
 
-// One number for each row or each column of C, in fp32 or bf16, from a lane's first element on. The launch
-// may have no such vector; then no lane has one.
+// Reads a vector with a number for each row or each column of C, in fp32 or bf16, from a lane's first element
+// on. A launch may have no such vector.
 class Vector {
  public:
   DUALGEMM_DEVICE Vector(const void* start, CType type, int64_t first, int count)

@@ -1,7 +1,7 @@
-// epilogue.cuh -- the epilogue role: accumulators come from tensor memory to registers, and what becomes of
-// them there is epilogue/epilogue.cuh's business. It has eight warps, two for each quarter of the lanes of
-// tensor memory. A lane of such a warp has a row of C, or with swap A/B a column, and the half of the
-// accumulator columns that belongs to its warp.
+// epilogue.cuh -- the epilogue role: it brings accumulators from tensor memory to registers, and
+// epilogue/epilogue.cuh finishes them there. It has eight warps, two for each quarter of the lanes of tensor
+// memory. A lane of such a warp has a row of C, or with swap A/B a column, and the half of the accumulator
+// columns that belongs to its warp.
 #pragma once
 
 #include "kernel/common/cta.cuh"
@@ -36,7 +36,7 @@ DUALGEMM_DEVICE auto epilogue_of(const Params& p, SharedStorage<Traits>& smem, C
   return Epilogue<Traits, Layout<Traits>>(p, tile, place_of_lane(cta, tile, warp), smem.output);
 }
 
-// What a lane has of kWidth columns.
+// Holds what a lane has of kWidth columns.
 template <class Traits, int kWidth>
 using FragmentOf = Fragment<kWidth, Traits::kPlan.mma.accumulators>;
 
@@ -62,8 +62,8 @@ DUALGEMM_DEVICE void wait_for_accumulators(uint64_t& acc_full, uint32_t phase) {
   ptx::tcgen05_fence_after_thread_sync();  // the mma of these accumulators come before the loads that follow
 }
 
-// The columns of a lane of tensor memory that one warp handles, in chunks. The code of a general instance is
-// long, so its chunks are narrow, and the loop over them is not unrolled.
+// Says which columns of a lane of tensor memory one warp handles, in chunks. The code of a general instance
+// is long, so its chunks are narrow, and the loop over them is not unrolled.
 template <class Traits>
 struct Chunks {
   static constexpr Plan kPlan = Traits::kPlan;

@@ -20,7 +20,7 @@
 
 namespace dualgemm::sm100 {
 
-// One K step of 64 elements: where its operands and scale factors are, and where the products go.
+// Says where the operands and scale factors of one K step of 64 elements are, and where the products go.
 struct MmaStep {
   uint64_t stage;           // descriptor of the stage of operands
   int step;                 // in the k-tile
@@ -30,7 +30,7 @@ struct MmaStep {
   bool accumulate;
 };
 
-// Some steps of scale factors, on their way from a scale stage to a window of tensor memory.
+// Names some steps of scale factors, on their way from a scale stage to a window of tensor memory.
 struct ScaleSteps {
   uint64_t stage;           // descriptor of the scale stage
   int first;                // step in it
@@ -115,7 +115,7 @@ struct AllProducts {
   }
 };
 
-// The main loop of a tile, and the positions of the multiply role in the rings and windows.
+// Runs the main loop of a tile, and holds the positions of the multiply role in the rings and windows.
 template <class Traits>
 struct MainLoop {
   static constexpr Plan kPlan = Traits::kPlan;

@@ -9,7 +9,7 @@
 
 namespace dualgemm::sm100 {
 
-// What distinguishes one instance from another. One CTA, or a pair of CTAs, computes a tile of C:
+// These options distinguish one instance from another. One CTA, or a pair of CTAs, computes a tile of C:
 //   tile_m = 256   a pair of CTAs with one 2-SM mma; each has 128 rows of A and brings half of B1 and B2
 //   tile_m = 128   one CTA; lanes of tensor memory are rows of A, accumulator columns are rows of B1 and B2
 //   tile_m = 64    one CTA and swap A/B, for few rows of A: lanes are rows of B1 and B2, columns rows of A
@@ -30,8 +30,8 @@ struct Options {
   int32_t products = 2;  // of a tile: A * B1^T and A * B2^T, or the first alone
 };
 
-// How the products of a tile are computed. The kernels of the library compute all of them from each k-tile;
-// bench/ablation has some that do not.
+// Says how the products of a tile are computed. The kernels of the library compute all of them from each
+// k-tile; bench/ablation has some that do not.
 struct Products {
   int32_t accumulators;  // products of a tile
   int32_t together;      // of them, those that are computed from one k-tile

@@ -73,9 +73,9 @@ DUALGEMM_DEVICE void wait_for_sums(uint64_t& sums_full) {
   __syncwarp();
 }
 
-// The part of a CTA's accumulators that lies in C: the first `lanes` lanes of tensor memory, with their first
-// `columns` columns. The rest is neither sent nor added up. Each of the two numbers may be 0 or less, or more
-// than the CTA has.
+// Says which part of a CTA's accumulators lies in C: the first `lanes` lanes of tensor memory, with their
+// first `columns` columns. The rest is neither sent nor added up. Each of the two numbers may be 0 or less,
+// or more than the CTA has.
 struct PartInC {
   int lanes, columns;
 };

@@ -65,9 +65,9 @@ struct TmemMap {
   }
 };
 
-// The position of the mma (the producer) or of the epilogue (the consumer) in the accumulator pairs. Pairs
-// that overlap have one barrier, whose phases alternate between them: the phase of parity 0 belongs to pair
-// 0, that of parity 1 to pair 1. The epilogue waits for the phase of its own tile. The mma waits for the
+// This is the position of the mma (the producer) or of the epilogue (the consumer) in the accumulator pairs.
+// Pairs that overlap have one barrier, whose phases alternate between them: the phase of parity 0 belongs to
+// pair 0, that of parity 1 to pair 1. The epilogue waits for the phase of its own tile. The mma waits for the
 // phase before, which ends when the epilogue has released the tile before. kFirstPhase is the parity of the
 // first wait (pipeline.cuh): 1 for the producer, 0 for the consumer.
 template <class Traits, uint32_t kFirstPhase>

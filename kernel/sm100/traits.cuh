@@ -10,7 +10,7 @@
 
 namespace dualgemm::sm100 {
 
-// The parts of the pipeline as they ship. Self names the traits that inherit them.
+// These are the parts of the pipeline as they ship. Self names the traits that inherit them.
 template <class Self>
 struct Parts {
   using KLoop = dualgemm::KLoop<Self>;

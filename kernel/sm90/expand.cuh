@@ -8,8 +8,8 @@
 // by 15, that of bf16 by 127, and that of e2m1 by 1. A factor is multiplied with 2^7 for fp16, with 2^119 for
 // bf16. Even the largest factor, 448, is a number of the type after that. The product of element and factor
 // is the weight w times 2^-7. It has at most 1 + 1 + 4 bits of significance and is a multiple of 2^-17, so
-// that either type holds it exactly; NaN stays NaN. An A in NVFP4 is expanded to fp16 like the weights, an A
-// of 16 bits is what it is. So the sum of the products is an element of A * B^T times a power of two. A
+// that either type holds it exactly; NaN stays NaN. An A in NVFP4 is expanded to fp16 like the weights, and
+// an A of 16 bits stays as it is. So the sum of the products is an element of A * B^T times a power of two. A
 // multiplication by `unscale` removes this power: exactly, in fp32, whatever alpha is.
 //
 // A tensor core aligns products by the exponent fields of their operands, where a subnormal number has that
@@ -49,7 +49,7 @@
 
 namespace dualgemm::sm90 {
 
-// What sums of products are multiplied with, for an A of this type.
+// Returns what sums of products are multiplied with, for an A of this type.
 constexpr float unscale(CType a_type) {
   return a_type == CType::kNvfp4 ? 0x1p14f : 0x1p7f;  // of NVFP4 both operands are expanded
 }
@@ -75,7 +75,7 @@ DUALGEMM_HOST_DEVICE constexpr int operand_offset(int row, int quad, int half) {
   return row * 128 + ((2 * quad + half) ^ row % 8) * 16;
 }
 
-// The registers that a word becomes: [step][upper], with elements k and k + 4 in 16 bits each.
+// Holds the registers that a word becomes, [step][upper], with elements k and k + 4 in 16 bits each.
 struct Pairs {
   uint32_t pair[2][2];
 };
@@ -89,8 +89,8 @@ struct Pairs {
 template <class Math>
 DUALGEMM_HOST_DEVICE uint32_t place_pair(uint32_t word, int step, int upper) {
   if constexpr (Math::kType == CType::kFp16) {
-    // Four numbers at a time, each in one byte, which is the upper byte of an fp16. Bits of other numbers
-    // that lie between the bits of these are removed last.
+    // Four numbers are placed at a time, each in one byte, which is the upper byte of an fp16. Bits of other
+    // numbers that lie between their bits are removed last.
     constexpr uint32_t kSigns = 0x80808080, kPlaced = 0x8E008E00;
     const uint32_t bytes =
         step == 0 ? Math::select(kSigns, word << 4, word << 1) : Math::select(kSigns, word, word >> 3);
@@ -112,8 +112,8 @@ DUALGEMM_HOST_DEVICE Pairs expand_word(uint32_t word, uint32_t factor) {
   return {{{pair(0, 0), pair(0, 1)}, {pair(1, 0), pair(1, 1)}}};
 }
 
-// The four factors of a row that an atom has, as they lie in shared memory. The sign bit of a factor is
-// ignored.
+// Holds the four factors that an atom has for a row, as they lie in shared memory. The sign bit of a factor
+// is ignored.
 struct Factors {
   uint32_t bytes;
 

@@ -1,10 +1,11 @@
-// expand_role.cuh -- the expanders convert the A of a stage to fp16 in the same stage, with its factors
-// multiplied in. Every other warp expands the first half of each k-tile, and the remaining warps the second
-// half, so that neither half waits for the other. The warps of a half share its rows, eight at a time. Lane 8
-// w + r has word w of four 16-byte pieces of row r, one for each number in a quad of lanes (expand.cuh):
-// together they are 32 neighbouring places. Loads are free of bank conflicts, since the swizzle puts the
-// pieces of eight rows into eight columns, and the four words of each piece are its four banks. Stores are
-// free of them, too: 16 bytes of eight rows in eight columns.
+// expand_role.cuh -- the expanders convert the A of a stage to fp16, with its factors multiplied in. They
+// read the packed A of the stage, and write to another place in the same stage. Every other warp expands the
+// first half of each k-tile, and the remaining warps the second half, so that neither half waits for the
+// other. The warps of a half share its rows, eight at a time. Lane 8 w + r has word w of four 16-byte pieces
+// of row r, one for each number in a quad of lanes (expand.cuh): together they are 32 neighbouring places.
+// Loads are free of bank conflicts, since the swizzle puts the pieces of eight rows into eight columns, and
+// the four words of each piece are its four banks. Stores are free of them, too: 16 bytes of eight rows in
+// eight columns.
 #pragma once
 
 #include "kernel/common/cta.cuh"
@@ -80,7 +81,8 @@ DUALGEMM_DEVICE void expand_role(const Params& p, SharedStorage<Traits>& smem, C
     const int block_row = tile.m * kPlan.tile.m % kSfAtomRows;
 #pragma unroll 1
     for (int32_t i = 0; i < loop.length(); ++i, ++s) {
-      // A has arrived. Since the stage was filled again, the wgmma have read what is overwritten here.
+      // A has arrived. The stage is filled only after the wgmma have read the A in fp16 that is overwritten
+      // here.
       wait(rings.a_full[s.index], s.phase);
 #pragma unroll(kPlan.tile.m <= 2 * kStride ? 2 : 1)
       for (int before = 0; before < kPlan.tile.m; before += kStride)

@@ -1,15 +1,15 @@
-// multiply.cuh -- the multiplication of one tile by a warpgroup: D = B * A^T of 64 rows, gate and up of 32
-// columns of C, over the tile's rows of A.
+// multiply.cuh -- the multiplication of one tile by a warpgroup. It computes D = B * A^T with 64 rows, which
+// are gate and up of 32 columns of C, for the tile's rows of A.
 //
 //   of each warp:   rows 0-7   rows of B1, eight neighbours        D: gate of eight columns of C
 //                   rows 8-15  the same rows of B2                 D: up of the same
 //
-// So a lane has gate and up of the same elements of C, and one wgmma computes both products. Its operand B1,
-// B2 comes from registers: a lane loads 16 bytes of a row of each, 32 elements of K, and expands them
-// (expand.cuh). While one group of four wgmma is under way, the fragments of the next are expanded in other
-// registers. Where a k-tile has only one of B1 and B2 (with one product, and in bench/ablation), rows 8-15
-// are the next eight rows of the same matrix. Then a lane has two columns of one product, and a tile that
-// needs both products runs through K twice.
+// So a lane has gate and up of the same elements of C, and one wgmma computes both products. Its operand of
+// B1 and B2 comes from registers: a lane loads 16 bytes of a row of B1 and of B2, which are 32 elements of K,
+// and expands them (expand.cuh). While one group of four wgmma is under way, the fragments of the next are
+// expanded in other registers. Where a k-tile has only one of B1 and B2 (with one product, and in
+// bench/ablation), rows 8-15 are the next eight rows of the same matrix. Then a lane has two columns of one
+// product, and a tile that needs both products runs through K twice.
 //
 //   load words and factors   expand panel 0   wgmma x 4 ---------------.
 //                                             expand panel 1           '-- done   wgmma x 4 ---- ...
@@ -50,7 +50,7 @@ struct Accumulators {
   }
 };
 
-// What a lane has of a tile: accumulators of each run through K.
+// Holds what a lane has of a tile: the accumulators of each run through K.
 template <class Traits, int kRows = Traits::kPlan.tile.m>
 struct Sums {
   static constexpr MmaPlan kPlan = Traits::kPlan.mma;
@@ -67,12 +67,12 @@ struct Sums {
   }
 };
 
-// The registers of the four wgmma of a panel.
+// Holds the registers of the four wgmma of a panel.
 struct Fragments {
   uint32_t of_step[kPanelSteps][4];
 };
 
-// A row's 16 bytes of one half.
+// Holds a row's 16 bytes of one half.
 struct Words {
   uint32_t word[kWords];
 };

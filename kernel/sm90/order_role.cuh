@@ -1,5 +1,5 @@
 // order_role.cuh -- the orderers put an A of 16 bits in order where TMA has left it, a k-tile at a time. A
-// k-tile of a row is 512 bytes in four panels, before and after that:
+// k-tile of a row is 512 bytes in four panels. They have these elements before and after it:
 //
 //   before   panel `quad`: elements 64 quad to 64 quad + 63, of which chunk c = 4 half + word
 //   after    panel 2 half + word / 2: places, of which columns 4 (word % 2) to 4 (word % 2) + 3

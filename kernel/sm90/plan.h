@@ -10,10 +10,10 @@
 
 namespace dualgemm::sm90 {
 
-// What distinguishes one instance from another. A CTA computes a tile of tile_m rows and tile_n columns of C.
-// A warpgroup takes 32 of these columns: 32 rows of B1 and the same 32 rows of B2 are the 64 rows of its
-// wgmma, whose columns are all tile_m rows of A. In an instance of one product a warpgroup takes 64 columns,
-// from 64 rows of B1.
+// These options distinguish one instance from another. A CTA computes a tile of tile_m rows and tile_n
+// columns of C. A warpgroup takes 32 of these columns: 32 rows of B1 and the same 32 rows of B2 are the 64
+// rows of its wgmma, whose columns are all tile_m rows of A. In an instance of one product a warpgroup takes
+// 64 columns, from 64 rows of B1.
 struct Options {
   int32_t tile_m, tile_n;
   int32_t split_k = 1;        // CTAs of a cluster that share a tile
@@ -28,8 +28,8 @@ struct Options {
   int32_t products = 2;  // of a tile: A * B1^T and A * B2^T, or the first alone
 };
 
-// How the products of a tile are computed. The kernels of the library compute all of them from each k-tile;
-// bench/ablation has some that do not.
+// Says how the products of a tile are computed. The kernels of the library compute all of them from each
+// k-tile; bench/ablation has some that do not.
 struct Products {
   int32_t accumulators;  // products of a tile
   int32_t together;      // how many of these are computed from one k-tile

@@ -20,8 +20,8 @@ struct Piece {
   uint4 column[4];
 };
 
-// A k-tile of the rows of one warp, on the way from its lanes to global memory. Eight lanes, each of which
-// writes 16 bytes of the same column in a row of its own, access every bank once.
+// Holds a k-tile of the rows of one warp, on the way from its lanes to global memory. Eight lanes, each of
+// which writes 16 bytes of the same column in a row of its own, access every bank once.
 struct StagedRows {
   alignas(16) uint8_t row[kPrepareRows][kTileK * 2 + 16];
 

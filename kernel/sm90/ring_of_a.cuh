@@ -30,8 +30,8 @@ DUALGEMM_DEVICE void release(uint64_t& empty, bool was_read, int lane) {
   ptx::mbarrier_arrive_if(&empty, was_read && lane == 0);
 }
 
-// Whether a panel is the first, or the last, of the part of a k-tile that a warpgroup multiplies, and whether
-// this run through K has had a stage before.
+// Says whether a panel is the first, or the last, of the part of a k-tile that a warpgroup multiplies, and
+// whether this run through K has had a stage before.
 struct PanelOfPart {
   bool first, last, stage_before;
 };

@@ -37,7 +37,7 @@ DUALGEMM_DEVICE Role role_of(int warp) {
 // kColumnsBarrier on each column group has one.
 inline constexpr uint32_t kCtaBarrier = 0, kMultiplyBarrier = 1, kColumnsBarrier = 2;
 
-// Where a thread of the multiply role stands.
+// Says where a thread of the multiply role stands.
 template <class Traits>
 struct Consumer {
   static constexpr ConsumerPlan kPlan = Traits::kPlan.consumers;

@@ -27,7 +27,7 @@ namespace dualgemm::sm90 {
 template <class Traits>
 inline constexpr int32_t kPanelBytes = Traits::kPlan.tile.m* kPanelK * 2;
 
-// Which shares of a tile each CTA finishes where K is split, and what it receives for that (reduce.cuh).
+// Says which shares of a tile each CTA finishes if K is split, and what it receives for that (reduce.cuh).
 template <class Traits>
 struct Reduction {
   static constexpr Plan kPlan = Traits::kPlan;
@@ -70,8 +70,8 @@ struct ReceivedSums {
   alignas(16) float sum[R::kSenders][R::kMostShares * R::kBlocks][R::kLoops][R::kWarps][32][4];
 };
 
-// The sums of some rows of a tile, for each product, on the way from the lanes that computed them to those
-// that finish them (exchange.cuh).
+// Holds the sums of some rows of a tile, for each product, on the way from the lanes that computed them to
+// the lanes that finish them (exchange.cuh).
 template <class Traits>
 struct ExchangedSums {
   static constexpr Plan kPlan = Traits::kPlan;
@@ -93,7 +93,7 @@ struct StagedResults {
 };
 
 // The ring of A by panels, if there is one. It comes first, so that its panels start at multiples of 1024
-// bytes, and so do the rings behind it.
+// bytes, and so do the rings, which follow it.
 template <class Traits, bool kThere = (Traits::kPlan.a16.stages > 0)>
 struct Panels {
   uint8_t panel[Traits::kPlan.a16.stages][kPanelBytes<Traits>];

@@ -67,7 +67,7 @@ class StreamParts {
     const bool any = ptx::barrier_red_or(kMultiplyBarrier, kThreads, value);
     return __shfl_sync(0xffffffff, static_cast<int>(any), 0) != 0;
   }
-  // Returns where this thread's first four sums of a part are. Its next four are behind the first four of all
+  // Returns where this thread's first four sums of a part are. Its next four follow the first four of all
   // threads.
   DUALGEMM_DEVICE float* place(const TilePart& part, int index) const {
     const int cta = part.first_cta + index * part.cta_step;

@@ -15,7 +15,7 @@
 
 namespace dualgemm::sm90 {
 
-// The parts of the pipeline as they ship. Self names the traits that inherit them.
+// These are the parts of the pipeline as they ship. Self names the traits that inherit them.
 template <class Self, Options kOptions, class Output_, class Arithmetic_,
           Products kProducts = products_of(kOptions)>
 struct Parts {

@@ -26,16 +26,25 @@ def need(*command):
     if done.returncode: sys.exit(f"{done.stdout}\naarch64_test.py: failed: {' '.join(map(str, command))}")
 
 
+def find_wheels():
+    """Returns the wheels for aarch64."""
+    patterns = [f"{name}-*_aarch64.whl" for name in (f"dualgemm_cu{CUDA}", f"dualgemm_sim_cu{CUDA}")]
+    found = [path for pattern in patterns for path in (SOURCE / "build/wheels").glob(pattern)]
+    if len(found) != len(patterns):
+        sys.exit(f"aarch64_test.py: build/wheels has {len(found)} of {' and '.join(patterns)}, and needs one of each: "
+                 f"run make wheels MACHINE=aarch64 CUDA={CUDA}")
+    return found
+
+
 def make_root():
-    """Unpacked and not configured, which would take programs of its own to run."""
+    """Unpacks a Debian without configuring it, which would take programs of its own to run, and the wheels."""
+    wheels = find_wheels()
     if not (ROOT / PYTHON).exists():
         shutil.rmtree(ROOT, ignore_errors=True)
         need("mmdebstrap", "--architectures=arm64", "--variant=extract",
              "--include=python3-minimal,libpython3-stdlib,libstdc++6", "bookworm", ROOT)
     shutil.rmtree(SITE, ignore_errors=True)
-    for name in (f"dualgemm_cu{CUDA}", f"dualgemm_sim_cu{CUDA}"):
-        wheel, = (SOURCE / "build/wheels").glob(f"{name}-*_aarch64.whl")
-        zipfile.ZipFile(wheel).extractall(SITE)
+    for wheel in wheels: zipfile.ZipFile(wheel).extractall(SITE)
     (SITE / "dualgemm/dualgemm-report").chmod(0o755)
     shutil.copy(SOURCE / "host/python/example.py", SITE)  # away from the module's sources
 

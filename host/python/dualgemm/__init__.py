@@ -1,7 +1,7 @@
 """libdualgemm from Python: C = silu(alpha1 * A * B1^T) * (alpha2 * A * B2^T) in NVFP4, in one kernel.
 
 Tensors come as they are, from torch, cupy, jax, or as addresses; neither torch nor numpy is needed. dualgemm.h
-documents what every function and field means, README.md how the two correspond."""
+documents what every function and field means. README.md says how Python's functions correspond to the header's."""
 import ctypes as _ctypes
 import os as _os
 
@@ -16,21 +16,21 @@ from ._tensors import CPU as _CPU, CUDA as _CUDA, stream_handle as _stream
 
 
 def launch(a, b1, b2, sfa, sfb1, sfb2, out, alpha1=1.0, alpha2=1.0, *, stream=0, **fields):
-    """dualgemm_launch_ex on `stream`; asynchronous, the tensors are the caller's to keep. Returns `out`."""
+    """Calls dualgemm_launch_ex on `stream`, which is asynchronous: the caller keeps the tensors. Returns `out`."""
     args = _in_place(arguments(a, b1, b2, sfa, sfb1, sfb2, out, alpha1, alpha2, **fields), _CUDA)
     load().dualgemm_launch_ex(args, _stream(stream))
     return out
 
 
 def launch_linear(a, b, sfa, sfb, out, alpha=1.0, *, stream=0, **fields):
-    """One product, C = alpha * A * B^T: dualgemm_launch_ex with products = 1. Returns `out`."""
+    """Computes one product, C = alpha * A * B^T: dualgemm_launch_ex with products = 1. Returns `out`."""
     args = _in_place(arguments(a, b, None, sfa, sfb, None, out, alpha, products=1, **fields), _CUDA)
     load().dualgemm_launch_ex(args, _stream(stream))
     return out
 
 
 def reference_host(a, b1, b2, sfa, sfb1, sfb2, out, alpha1=1.0, alpha2=1.0, *, y=None, **fields):
-    """dualgemm_reference_host: the same over host memory, exactly, slowly. Returns `out`."""
+    """Calls dualgemm_reference_host, which computes a launch over host memory, exactly and slowly. Returns `out`."""
     args = arguments(a, b1, b2, sfa, sfb1, sfb2, out, alpha1, alpha2, **fields)
     y = _beside(args, "y", y, _rules.Y)
     load().dualgemm_reference_host(_in_place(args, _CPU), y)
@@ -43,64 +43,69 @@ def can_implement_on(args, device):
 
 
 def select_instance(args, device):
-    """The id of the kernel that a launch with these arguments() runs on this device(), 0 if it runs none."""
+    """Returns the id of the kernel that a launch with these arguments() runs on this device(), 0 if it runs none."""
     chosen = _ctypes.c_int32()
     load().dualgemm_select_instance(args, device, chosen)
     return chosen.value
 
 
 def instance_info(instance_id):
-    """What the kernel of this id is and costs; ids are 1 .. instance_count()."""
+    """Returns what the kernel of this id is and costs; ids are 1 .. instance_count()."""
     info = _initialised(InstanceInfo)
     load().dualgemm_instance_info(_integer("instance_id", instance_id), info)
     return info
 
 
 def instance_count():
+    """Returns how many kernels the library has."""
     return load().dualgemm_instance_count()
 
 
 def load_tuning(path=None):
-    """Launches go by this tuning file from now on; by none if there is no path. Raises what refuses the file."""
+    """Makes launches go by this tuning file from now on, or by none if there is no path. Raises an Error if the file is
+    refused."""
     load().dualgemm_load_tuning(None if path is None else _os.fsencode(path))
 
 
 def tuning_info():
-    """Which tuning file launches on the current device go by, and what became of the last one that was read."""
+    """Returns which tuning file launches on the current device go by, and what became of the last file that was
+    read."""
     info = _initialised(TuningInfo)
     load().dualgemm_tuning_info(info)
     return info
 
 
 def device(**fields):
-    """A device that need not be there: device(cc_major=10, sm_count=148, driver_version=13000) is a B200."""
+    """Returns the description of a device that need not be there: device(cc_major=10, sm_count=148,
+    driver_version=13000) is a B200."""
     return _fill(_initialised(Device), fields)
 
 
 def current_device():
-    """The calling thread's current device."""
+    """Returns the description of the calling thread's current device."""
     found = _initialised(Device)
     load().dualgemm_current_device(found)
     return found
 
 
 def init():
-    """dualgemm_init: loads every kernel now."""
+    """Calls dualgemm_init, which loads every kernel now."""
     load().dualgemm_init()
 
 
 def version():
-    """Of the library that was found, as (major, minor, patch)."""
+    """Returns the version of the library that was found: (major, minor, patch)."""
     number = load().dualgemm_version()
     return number // 10000, number // 100 % 100, number % 100
 
 
 def build_info():
+    """Returns which CUDA and which architectures the library was built for."""
     return load().dualgemm_build_info().decode()
 
 
 def sf_size(rows, k):
-    """Bytes of the factors of a matrix in 128x4 atoms."""
+    """Returns the bytes of the factors of a matrix in 128x4 atoms."""
     return load().dualgemm_sf_size(_integer("rows", rows), _integer("k", k))
 
 
@@ -110,19 +115,22 @@ def _quantize_args(x, q, sf, fields, kind):
 
 
 def quantize(x, q, sf, *, stream=0, **fields):
-    """dualgemm_quantize: x [rows, k] to packed E2M1 and factors. The fields are those of dualgemm_quantize_args_t;
-    rows, k, batch or groups, pitches, strides and x_dtype come from tensors of two or three dimensions. With a
-    row_index rows are q's, and x's are x_rows."""
+    """Calls dualgemm_quantize, which makes packed E2M1 and factors of x [rows, k].
+
+    The fields are those of dualgemm_quantize_args_t. Tensors of two or three dimensions give rows, k, batch or groups,
+    pitches, strides and x_dtype, unless a field gives them. With OFFSETS `groups` has to be given. With a row_index
+    `rows` is the number of q's rows, and `x_rows` that of x's."""
     load().dualgemm_quantize(_quantize_args(x, q, sf, fields, _CUDA), _stream(stream))
 
 
 def quantize_host(x, q, sf, **fields):
-    """dualgemm_quantize_host_ex: the same over host memory."""
+    """Calls dualgemm_quantize_host_ex, which does what quantize does, over host memory."""
     load().dualgemm_quantize_host_ex(_quantize_args(x, q, sf, fields, _CPU))
 
 
 def global_scale_host(x, rows, k, ldx=0):
-    """dualgemm_global_scale_host of fp32 in host memory; ldx 0 is the pitch of an x of two dimensions."""
+    """Returns dualgemm_global_scale_host of fp32 in host memory. With ldx = 0 the pitch is that of an x of two
+    dimensions."""
     fields = {"rows": rows, "k": k, "batch": 1, "x_dtype": DTYPE_FP32, **({"ldx": ldx} if ldx else {})}
     args, scale = _quantize_args(x, None, None, fields, _CPU), _ctypes.c_float()
     load().dualgemm_global_scale_host(args.x, args.rows, args.k, args.ldx, scale)
@@ -134,20 +142,22 @@ def _sf_args(rules, src, dst, rows, k, fields, kind):
 
 
 def sf_swizzle(src, dst, rows, k, *, stream=0, **fields):
-    """dualgemm_sf_swizzle: factors from rows, as checkpoints hold them, to 128x4 atoms."""
+    """Calls dualgemm_sf_swizzle, which moves factors from rows, as checkpoints hold them, to 128x4 atoms."""
     load().dualgemm_sf_swizzle(_sf_args(_rules.SWIZZLE, src, dst, rows, k, fields, _CUDA), _stream(stream))
 
 
 def sf_swizzle_host(src, dst, rows, k, **fields):
+    """Does what sf_swizzle does, over host memory."""
     load().dualgemm_sf_swizzle_host(_sf_args(_rules.SWIZZLE, src, dst, rows, k, fields, _CPU))
 
 
 def sf_unswizzle(src, dst, rows, k, *, stream=0, **fields):
-    """The way back."""
+    """Calls dualgemm_sf_unswizzle, which moves factors from 128x4 atoms to rows."""
     load().dualgemm_sf_unswizzle(_sf_args(_rules.UNSWIZZLE, src, dst, rows, k, fields, _CUDA), _stream(stream))
 
 
 def sf_unswizzle_host(src, dst, rows, k, **fields):
+    """Does what sf_unswizzle does, over host memory."""
     load().dualgemm_sf_unswizzle_host(_sf_args(_rules.UNSWIZZLE, src, dst, rows, k, fields, _CPU))
 
 
@@ -158,12 +168,13 @@ def _permute_args(topk_ids, experts, group_rows, row_token, token_row, fields, k
 
 
 def moe_permute(topk_ids, experts, group_rows, row_token, token_row, *, stream=0, **fields):
-    """dualgemm_moe_permute: the router's choices [tokens, top_k] to rows of the experts."""
+    """Calls dualgemm_moe_permute, which turns the router's choices [tokens, top_k] into rows of the experts."""
     args = _permute_args(topk_ids, experts, group_rows, row_token, token_row, fields, _CUDA)
     load().dualgemm_moe_permute(args, _stream(stream))
 
 
 def moe_permute_host(topk_ids, experts, group_rows, row_token, token_row, **fields):
+    """Does what moe_permute does, over host memory."""
     load().dualgemm_moe_permute_host(_permute_args(topk_ids, experts, group_rows, row_token, token_row, fields, _CPU))
 
 
@@ -173,12 +184,13 @@ def _gather_args(x, row_index, out, fields, kind):
 
 
 def moe_gather(x, row_index, out, *, stream=0, **fields):
-    """dualgemm_moe_gather: rows of x by index, to an A of 16 bits. Returns `out`."""
+    """Calls dualgemm_moe_gather, which copies rows of x by their index to an A of 16 bits. Returns `out`."""
     load().dualgemm_moe_gather(_gather_args(x, row_index, out, fields, _CUDA), _stream(stream))
     return out
 
 
 def moe_gather_host(x, row_index, out, **fields):
+    """Does what moe_gather does, over host memory. Returns `out`."""
     load().dualgemm_moe_gather_host(_gather_args(x, row_index, out, fields, _CPU))
     return out
 
@@ -189,11 +201,12 @@ def _combine_args(c, token_row, out, fields, kind):
 
 
 def moe_combine(c, token_row, out, *, stream=0, **fields):
-    """dualgemm_moe_combine: rows of the experts to the sum of each token's. Returns `out`."""
+    """Calls dualgemm_moe_combine, which adds up each token's rows of the experts. Returns `out`."""
     load().dualgemm_moe_combine(_combine_args(c, token_row, out, fields, _CUDA), _stream(stream))
     return out
 
 
 def moe_combine_host(c, token_row, out, **fields):
+    """Does what moe_combine does, over host memory. Returns `out`."""
     load().dualgemm_moe_combine_host(_combine_args(c, token_row, out, fields, _CPU))
     return out

@@ -1,4 +1,4 @@
-"""Argument structures from tensors: what their shapes and strides say is filled in, and what disagrees is refused."""
+"""Makes argument structures from tensors: fills in what shapes and strides say, and refuses what disagrees."""
 import ctypes
 import operator
 
@@ -7,14 +7,14 @@ from ._library import load
 from ._rules import ARGS, ATOMS, BY_ROW, OUTPUTS, PERMUTED
 from ._tensors import CPU, CUDA, view
 
-_KINDS = {CPU: "host", CUDA: "device", 3: "pinned host", 13: "managed"}  # of memory, as DLPack numbers them
+_KINDS = {CPU: "host", CUDA: "device", 3: "pinned host", 13: "managed"}  # kinds of memory, as DLPack numbers them
 _EVERYWHERE = (None, 3, 13)
-_FIELDS = {"out": "c"}  # of arguments that are named otherwise, where a structure has no field of that name
+_FIELDS = {"out": "c"}  # the field of an argument, if the structure has no field of the argument's name
 _EXTENTS = ("m", "n", "k", "rows", "x_rows", "tokens", "top_k")
 
 
 def initialised(kind):
-    """A structure as its initialiser in the library leaves it."""
+    """Returns a structure as its initialiser in the library leaves it."""
     names = {s.Args: "args", s.Device: "device", s.InstanceInfo: "instance_info", s.SfArgs: "sf_args",
              s.QuantizeArgs: "quantize_args", s.MoePermuteArgs: "moe_permute_args",
              s.MoeGatherArgs: "moe_gather_args", s.MoeCombineArgs: "moe_combine_args",
@@ -32,7 +32,7 @@ def _put_view(structure, name, tensor):
 
 
 def integer(name, value, kind=ctypes.c_int32):
-    """The value, if this type of ctypes, which cuts what is too large, holds it."""
+    """Returns the value as an integer. Checks that it fits this type of ctypes, which would cut a larger one."""
     try:
         value = operator.index(value)
     except TypeError:
@@ -46,12 +46,12 @@ def _put_number(structure, name, value):
     if kind not in (ctypes.c_float, ctypes.c_char * 68): value = integer(name, value, kind)
     try:
         setattr(structure, name, value)
-    except (TypeError, ValueError, OverflowError) as error:  # which do not say of what
+    except (TypeError, ValueError, OverflowError) as error:  # their texts do not name the field
         raise ValueError(f"{name}={value!r}: {error}") from None
 
 
 def fill(structure, fields):
-    """Sets fields by their names; tensors become addresses. The structure holds the tensors by their views."""
+    """Sets fields by their names; tensors become addresses. The structure keeps the tensors alive by their views."""
     types, structure.views = dict(structure._fields_), {}
     renamed = {name: field for name, field in _FIELDS.items() if name not in types}
     for name, value in fields.items():
@@ -64,7 +64,7 @@ def fill(structure, fields):
 
 
 def in_place(structure, kind):
-    """The structure, if all its tensors may lie in this kind of memory."""
+    """Returns the structure. Checks that all its tensors lie where a function for this kind of memory may use them."""
     for name, tensor in structure.views.items():
         if tensor.device not in (kind, *_EVERYWHERE):
             lies = _KINDS.get(tensor.device, "some other")
@@ -88,14 +88,14 @@ class _Shapes:
         if field not in self.fields: _put_number(self.structure, field, value)
 
     def matrix(self, name, rule, tensor):
-        """What its shape says, if it has one of rows."""
+        """Takes extents, pitch and stride from the shape of a matrix with a pitch."""
         bits = rule.bits(self.structure)
         if tensor.bits % bits: raise ValueError(f"{name}: elements of {tensor.bits} bits hold none of {bits} bits")
         if len(tensor.shape) > 3: raise ValueError(f"{name}: a matrix has 2 dimensions, or 3 with one for problems")
         per = tensor.bits // bits
         problems, rows, columns = (1, *tensor.shape)[-3:]
         stride, pitch, step = (0, *tensor.strides)[-3:]
-        empty = 0 in tensor.shape  # then strides say nothing
+        empty = 0 in tensor.shape  # strides of an empty tensor say nothing
         wrong = (columns > 1 and step != 1) or (rows > 1 and pitch < columns) or (problems > 1 and stride < 1)
         if wrong and not empty:
             raise ValueError(f"{name}: the strides {tensor.strides} are not those of rows one behind the other")
@@ -107,7 +107,7 @@ class _Shapes:
         if problems > 1 and not empty: self.put(rule.stride, stride * per)
 
     def gapless(self, name, rule, tensor):
-        """What its shape says of a matrix whose rows follow each other."""
+        """Takes extents from the shape of a matrix whose rows follow each other."""
         for extent, value in zip((rule.rows, rule.columns), tensor.shape): self.agree(name, extent, value)
 
     def put_extents(self):
@@ -118,7 +118,8 @@ class _Shapes:
                 raise ValueError(f"{extent}: neither given nor known from the shape of a tensor")
 
     def count_problems(self):
-        """A batch, or groups, is a first dimension of all matrices; with OFFSETS, of B1 and B2 alone."""
+        """Takes `batch` or `groups` from the first dimension of all matrices; with OFFSETS, from that of B1 and B2
+        alone."""
         if not hasattr(self.structure, "group_mode"): return
         offsets, rules = self.structure.group_mode == s.GROUP_OFFSETS, self.rules
         counts = {name: count for name, count in self.problems.items() if not offsets or rules[name].count != BY_ROW}
@@ -141,7 +142,7 @@ def _check_element(structure, name, rule):
 
 
 def _check_size(structure, name, rule):
-    """Memory that is too small, or that has gaps where no field says so."""
+    """Checks that the memory is large enough, and that it has no gaps that no field describes."""
     tensor = structure.views[name]
     if tensor.shape is None: return
     if rule.pitch is ATOMS:
@@ -153,7 +154,7 @@ def _check_size(structure, name, rule):
 
 
 def complete(kind, rules, fields):
-    """A structure of these fields, and of what its tensors say of those that are not given."""
+    """Returns a structure of these fields. Its tensors give those of the other fields that they know."""
     structure = fill(initialised(kind), fields)
     shapes = _Shapes(structure, rules, fields)
     for name, tensor in structure.views.items():
@@ -170,7 +171,7 @@ def complete(kind, rules, fields):
 
 
 def beside(structure, name, tensor, rule):
-    """The address of a tensor that a function takes beside its structure, which holds it."""
+    """Returns the address of a tensor that a function takes beside its structure. The structure keeps it alive."""
     address = _put_view(structure, name, tensor)
     _check_element(structure, name, rule)
     _check_size(structure, name, rule)
@@ -178,8 +179,8 @@ def beside(structure, name, tensor, rule):
 
 
 def arguments(a=None, b1=None, b2=None, sfa=None, sfb1=None, sfb2=None, out=None, alpha1=1.0, alpha2=1.0, **fields):
-    """dualgemm_args_t for these tensors. m, n, k, batch or groups, pitches, strides and the types of A, C, D1, D2 and
-    the biases come from the tensors as far as they know them; every other field, and any of these, may be given by
+    """Returns a dualgemm_args_t for these tensors. They give m, n, k, batch or groups, pitches, strides and the types
+    of A, C, D1, D2 and the biases, as far as they know them. Any of these, and every other field, may be given by
     name."""
     return complete(s.Args, ARGS, {"a": a, "b1": b1, "b2": b2, "sfa": sfa, "sfb1": sfb1, "sfb2": sfb2, "out": out,
                                    "alpha1": alpha1, "alpha2": alpha2, **fields})

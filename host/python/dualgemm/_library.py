@@ -1,4 +1,4 @@
-"""libdualgemm.so.0: where it is, what its functions take, and how its errors become exceptions."""
+"""Loads libdualgemm.so.0: where it is, what its functions take, and how its errors become exceptions."""
 import ctypes
 import ctypes.util
 import functools
@@ -11,7 +11,7 @@ from . import _structures as s
 
 FILE = "libdualgemm.so.0"
 
-# Arguments of every function, and what it returns: a status unless another type comes first.
+# What every function returns, and its arguments. _STATUS is a status, which is checked.
 _STATUS = object()
 _PROTOTYPES = {
     "status_name": (c_char_p, [c_int]),
@@ -85,7 +85,7 @@ def _check(status, _function, _arguments):
 
 
 def _candidates():
-    """Files and names, in the order in which they are tried."""
+    """Returns files and names, in the order in which they are tried."""
     here = pathlib.Path(__file__).resolve().parent
     named = os.environ.get("DUALGEMM_LIBRARY")
     if named: return [named]
@@ -97,7 +97,8 @@ def _candidates():
 
 
 def explained(file, problem):
-    """What the loader says of a file, or where it finds no CUDA runtime of that file's version, what brings one."""
+    """Returns what the loader says of a file. If it finds no CUDA runtime for the file, the text says what brings
+    one."""
     missing = re.match(r"(libcudart\.so\.(\d+)): cannot open", problem)
     if not missing: return problem
     runtime, major = missing.groups()
@@ -108,7 +109,7 @@ def explained(file, problem):
 
 @functools.lru_cache(maxsize=None)
 def load():
-    """The library with its prototypes; it is loaded by the first call."""
+    """Returns the library with its prototypes. The first call loads it."""
     problems = []
     for name in _candidates():
         try:
@@ -127,6 +128,6 @@ def load():
 
 @functools.lru_cache(maxsize=None)
 def cuda_runtime():
-    """The CUDA runtime that the library uses: libcudart.so of its version, which is loaded by now."""
+    """Returns the CUDA runtime that the library uses: libcudart.so of its version, which is loaded with it."""
     version = re.search(r"CUDART_VERSION (\d+)", load().dualgemm_build_info().decode())
     return ctypes.CDLL(f"libcudart.so.{int(version[1]) // 1000}")

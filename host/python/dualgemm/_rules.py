@@ -1,4 +1,4 @@
-"""What every tensor of a structure has to be, as dualgemm.h says it in words: its element, and where its bytes lie."""
+"""The rules for every tensor of a structure, which dualgemm.h says in words: its element, and where its bytes lie."""
 from typing import NamedTuple, Optional, Union
 
 from ._structures import GROUP_OFFSETS
@@ -8,8 +8,8 @@ E2M1, UE4M3, FP32, FP64, INT32 = "float4_e2m1fn", "float8_e4m3fn", "float32", "f
 _BYTES = ("uint8", "int8")  # of any meaning
 _BITS = {E2M1: 4, UE4M3: 8, "bfloat16": 16, "float16": 16, FP32: 32, FP64: 64, INT32: 32}
 
-# How many there are: one for each problem of a batch or group; the same, but one with OFFSETS, where the rows of all
-# groups follow each other; one for all, or with a stride one for each.
+# How many tensors there are. EACH: one for each problem of a batch, or each group. BY_ROW: the same, but with OFFSETS a
+# single one, in which the rows of all groups follow each other. SHARED: one for all, or with a stride one for each.
 EACH, BY_ROW, SHARED = range(3)
 ATOMS = object()  # in the place of a pitch: the rows lie in 128x4 atoms
 PERMUTED = {"group_rows", "row_token", "token_row", "row_weight"}  # what dualgemm_moe_permute writes
@@ -17,27 +17,28 @@ OUTPUTS = {"out", "sfc", "d1", "d2", "amax_out", "workspace", "y", "dst", "q", "
 
 
 class Tensor(NamedTuple):
-    """`rows` rows of `columns` elements. An extent is a number, a field, or computed from the structure."""
-    element: Optional[str]  # its name, or the field that says the type; None: any
+    """A tensor has `rows` rows of `columns` elements. An extent is a number, a field, or computed from the
+    structure."""
+    element: Optional[str]  # the name of its type, or the field that says the type; None: any
     rows: Union[str, int]
     columns: object
     count: int = SHARED
     pitch: object = None  # the field for it; None: rows follow each other
     stride: Optional[str] = None  # the field for it; None: problems follow each other
-    per: int = 1  # how much of the extent `columns` is one element
+    per: int = 1  # how many of `columns` one element stands for
 
     @property
     def dtype_field(self):
         return self.element if str(self.element).endswith("_dtype") else None
 
     def wanted(self, args):
-        """The name of its element; None: any, or a type that the library refuses."""
+        """Returns the name of its element. None stands for any, or for a type that the library refuses."""
         if not self.dtype_field: return self.element
         number = getattr(args, self.dtype_field)
         return ELEMENTS[number] if 0 <= number < len(ELEMENTS) else None
 
     def takes(self, args, element):
-        """May its elements be these? None is not known."""
+        """Returns whether its elements may be these; None is an element that is not known."""
         wanted = self.wanted(args)
         return wanted is None or element in (wanted, None, *_BYTES)
 
@@ -45,8 +46,8 @@ class Tensor(NamedTuple):
         return _BITS.get(self.wanted(args), 8)
 
     def size(self, args, sf_size):
-        """Bytes from its first element to its last. With OFFSETS factors have as many blocks as there may be at most:
-        how many there are, only the device knows."""
+        """Returns the bytes from its first element to its last. With OFFSETS only the device knows how many blocks of
+        factors there are, so their largest possible number counts."""
         rows, columns = (x(args) if callable(x) else getattr(args, x) if isinstance(x, str) else x
                          for x in (self.rows, self.columns))
         if rows <= 0 or columns <= 0: return 0
@@ -67,7 +68,7 @@ def _group_rows(args):
     return args.groups + (args.group_mode == GROUP_OFFSETS)
 
 
-# By the names that arguments have in Python: `out` is the field c.
+# Keys are the names that arguments have in Python: `out` is the field c.
 ARGS = {
     "a": Tensor("a_dtype", "m", "k", BY_ROW, "lda", "batch_stride_a"),
     "b1": Tensor(E2M1, "n", "k", EACH, "ldb1", "batch_stride_b1"),
@@ -91,7 +92,7 @@ ARGS = {
     "group_rows": Tensor(INT32, 1, _group_rows),
     "workspace": Tensor(None, 1, "workspace_size"),
 }
-Y = Tensor(FP64, "m", "n", BY_ROW)  # that dualgemm_reference_host takes beside its structure
+Y = Tensor(FP64, "m", "n", BY_ROW)  # dualgemm_reference_host takes it beside its structure
 QUANTIZE = {
     "x": Tensor("x_dtype", "rows", "k", BY_ROW, "ldx", "batch_stride_x"),
     "q": Tensor(E2M1, "rows", "k", BY_ROW, "ldq", "batch_stride_q"),
@@ -101,7 +102,7 @@ QUANTIZE = {
     "row_scale": Tensor(FP32, 1, "rows", BY_ROW, None, "batch_stride_row_scale"),
     "group_rows": Tensor(INT32, 1, _group_rows),
 }
-# The same where a row_index says which rows of x are quantised.
+# The tensors of dualgemm_quantize if a row_index says which rows of x are quantised.
 GATHER = {**QUANTIZE, "x": Tensor("x_dtype", "x_rows", "k", BY_ROW, "ldx"), "row_index": Tensor(INT32, 1, "rows")}
 
 

@@ -24,7 +24,8 @@ def _fields(kind, names):
 
 
 class Structure(ctypes.Structure):
-    """A structure of the header, whose first field is its size. `views` hold the objects whose memory it names."""
+    """A structure of the header, whose first field is its size. `views` hold the objects in whose memory its pointers
+    lead."""
     views = {}
 
     def __repr__(self):

@@ -1,4 +1,4 @@
-"""Memory as Python has it: what lies where, in which shape. Nothing is copied and no library is needed.
+"""Finds out where a tensor of Python lies, and in which shape. Nothing is copied and no library is needed.
 
 A tensor is an address (an integer); an object with `data_ptr()`, as torch has it; one with `__dlpack__`, as cupy, jax,
 numpy and torch have it; or a buffer in host memory, such as bytes or array.array."""
@@ -13,7 +13,8 @@ ELEMENTS = ("bfloat16", "float16", "float32", "float4_e2m1fn", "float8_e4m3fn") 
 
 
 class View(NamedTuple):
-    """What is known of a tensor. Strides count elements; `bits` is the size of one; of an address all is unknown."""
+    """What is known of a tensor. Strides count elements; `bits` is the size of one. Of an address nothing else is
+    known."""
     address: int
     shape: Optional[tuple] = None
     strides: Optional[tuple] = None
@@ -25,11 +26,11 @@ class View(NamedTuple):
 
     @property
     def dtype(self):
-        """DTYPE_*, where the type of an element says that. A byte says nothing: it may be E2M1 or E4M3."""
+        """Returns DTYPE_*, or None if the type of an element does not tell it: a byte may be E2M1 or E4M3."""
         return ELEMENTS.index(self.element) if self.element in ELEMENTS else None
 
     def gapless(self, ordered):
-        """Do its elements lie without gaps, and in their order if that is asked for, too?"""
+        """Returns whether its elements lie without gaps; if `ordered`, they also have to lie in their order."""
         if 0 in self.shape: return True
         dimensions = [(stride, size) for stride, size in zip(self.strides, self.shape) if size != 1]
         expected = 1
@@ -39,7 +40,7 @@ class View(NamedTuple):
         return True
 
     def size(self):
-        """Bytes from its first element to its last."""
+        """Returns the bytes from its first element to its last."""
         if 0 in self.shape: return 0
         return (1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.strides))) * self.bits // 8
 
@@ -80,7 +81,7 @@ def _compact_strides(shape):
 
 
 def _said(tensor, attribute):
-    """What the attribute is, or gives where it is a method."""
+    """Returns the attribute, or if it is a method, what that returns."""
     value = getattr(tensor, attribute)
     return value() if callable(value) else value
 
@@ -93,7 +94,8 @@ def _integers(value, name, attribute):
 
 
 def _element_size(tensor, name):
-    """Bytes of an element: torch says element_size() and itemsize, other libraries the latter, often of the dtype."""
+    """Returns the bytes of an element. torch has element_size() and itemsize, other libraries itemsize, often of the
+    dtype."""
     dtype = getattr(tensor, "dtype", None)
     for owner, attribute in (tensor, "element_size"), (tensor, "itemsize"), (dtype, "itemsize"):
         if not hasattr(owner, attribute): continue
@@ -105,7 +107,7 @@ def _element_size(tensor, name):
 
 
 def _of_pointer(tensor, name):
-    """Of an object with data_ptr(), and as much else of torch's interface as it has."""
+    """Returns the View of an object with data_ptr(), and with as much else of torch's interface as it has."""
     if not callable(tensor.data_ptr): raise TypeError(f"{name}: data_ptr is no function")
     address = tensor.data_ptr()
     if not hasattr(address, "__index__"): raise TypeError(f"{name}: data_ptr() is no address: {address!r}")
@@ -123,7 +125,8 @@ def _of_pointer(tensor, name):
 
 
 def _capsule(tensor, name):
-    """Its capsule, without an order between the work that made it and ours: that is what the launch's stream says."""
+    """Returns the tensor's capsule. It asks for no order between the work that wrote the tensor and a launch: the
+    stream of the launch says that."""
     if not callable(tensor.__dlpack__): raise TypeError(f"{name}: __dlpack__ is no function")
     if not hasattr(tensor, "__dlpack_device__"): raise TypeError(f"{name}: has __dlpack__ and no __dlpack_device__")
     device = _said(tensor, "__dlpack_device__")
@@ -132,14 +135,15 @@ def _capsule(tensor, name):
     stream = None if device[0] == CPU else -1
     try:
         capsule = tensor.__dlpack__(stream=stream, max_version=(1, 0))
-    except TypeError:  # from before version 1
+    except TypeError:  # the tensor's DLPack is older than version 1
         capsule = tensor.__dlpack__(stream=stream)
     if type(capsule).__name__ == "PyCapsule": return capsule
     raise TypeError(f"{name}: __dlpack__() gives no capsule, but a {type(capsule).__name__}")
 
 
 def _of_dlpack(capsule):
-    """The capsule keeps its name, so that whoever made it takes back what it holds when it goes, with the view."""
+    """Returns the View of a capsule. The capsule keeps its name, so that its maker frees the memory when the View,
+    which holds the capsule, is gone."""
     name = ctypes.pythonapi.PyCapsule_GetName
     name.argtypes, name.restype = [py_object], ctypes.c_char_p
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -183,21 +187,21 @@ def _viewed(tensor, name):
 
 
 def _fits(address, name):
-    """ctypes cuts what is too large, as of 2**64 to NULL."""
+    """Returns the address. Checks that it is one: ctypes would cut what is too large, so that 2**64 became NULL."""
     if not 0 <= address < 1 << 8 * ctypes.sizeof(c_void_p):
         raise ValueError(f"{name}={address}: no address has this value")
     return address
 
 
 def view(tensor, name):
-    """What `tensor`, the argument of this name, is."""
+    """Returns the View of `tensor`, the argument of this name."""
     found = _viewed(tensor, name)
     _fits(found.address, name)
     return found
 
 
 def stream_handle(stream):
-    """The number of a stream: it itself, or what __cuda_stream__ or torch's cuda_stream says."""
+    """Returns the number of a stream: the argument itself, or what its __cuda_stream__ or torch's cuda_stream says."""
     if stream is None: return 0
     if hasattr(stream, "__cuda_stream__"):
         said = stream.__cuda_stream__

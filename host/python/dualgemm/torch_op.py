@@ -1,8 +1,8 @@
 """torch.ops.dualgemm: the operators of the native library, loaded when this module is imported.
 
-Their arguments are named as the fields of dualgemm.h, and README.md lists them. Nothing of Python runs in a call. What
-is here lets torch.compile trace them: fake kernels, which ask the native library where sizes are numbers, and compute
-shapes where they are symbols.
+Their arguments are named as the fields of dualgemm.h, and README.md lists them. No Python runs in a call. This module
+has the fake kernels by which torch.compile traces the operators: they ask the native library if sizes are numbers, and
+compute shapes if sizes are symbols.
 
 `direct` has the same operators as functions that cost less: torch_op.direct.linear_out(...)."""
 import importlib.machinery
@@ -24,7 +24,7 @@ _ROW_BYTES = 16  # rows of an operator's results begin at multiples of so many b
 
 
 def _candidates():
-    """Files, in the order in which they are tried."""
+    """Returns files, in the order in which they are tried."""
     here = pathlib.Path(__file__).resolve().parent
     named = os.environ.get("DUALGEMM_TORCH_LIBRARY")
     if named: return [named]
@@ -35,7 +35,8 @@ def _candidates():
 
 
 def _other_cuda(path):
-    """Which CUDA the file was built with, where PyTorch has another: the file names the runtime that it asks for."""
+    """Returns a sentence if the file was built with another CUDA than PyTorch, else None. The file names the runtime
+    that it asks for."""
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         named = re.search(rb"\0libcudart\.so\.(\d+)\0", data)
         built = named and named[1].decode()
@@ -66,7 +67,7 @@ _FILE = _load()
 # ---- shapes where sizes are symbols ----
 
 def _matrix(like, dtype, *shape):
-    """A matrix whose rows lie as far apart as those that tensor.cpp makes."""
+    """Returns a matrix whose rows lie as far apart as those that tensor.cpp makes."""
     elements = _ROW_BYTES // dtype.itemsize
     pitch = (shape[-1] + elements - 1) // elements * elements
     stride = (pitch, 1) if len(shape) == 2 else (pitch * shape[1], pitch, 1)
@@ -74,7 +75,7 @@ def _matrix(like, dtype, *shape):
 
 
 def _atoms(like, problems, rows, k, groups):
-    """Factors of rows of k elements; `groups` of OFFSETS may need more blocks than their rows fill."""
+    """Returns factors of rows of k elements. `groups` of OFFSETS may need more blocks than their rows fill."""
     blocks = (rows + 127 * (torch.sym_min(groups, rows) if groups else 1)) // 128
     return like.new_empty((*problems, blocks * ((k + 63) // 64) * 512), dtype=torch.uint8)
 
@@ -190,8 +191,8 @@ def _arguments(schema):
 
 
 def _make_direct():
-    """The native library as a module of Python, with a function for each operator; or the operators themselves where
-    this Python or this PyTorch does not have what that needs."""
+    """Returns the native library as a module of Python, with a function for each operator; or the operators themselves,
+    if this Python or this PyTorch lacks what such a module needs."""
     if sysconfig.get_config_var("Py_GIL_DISABLED"): return torch.ops.dualgemm  # it has another binary interface
     loader = importlib.machinery.ExtensionFileLoader("dualgemm._direct", _FILE)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))

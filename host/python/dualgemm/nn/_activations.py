@@ -15,7 +15,7 @@ ALONE = {None: LINEAR_ACTIVATION_NONE, "linear": LINEAR_ACTIVATION_NONE, "silu":
          "gelu_pytorch_tanh": LINEAR_ACTIVATION_GELU_TANH, "gelu_new": LINEAR_ACTIVATION_GELU_TANH,
          "gelu_fast": LINEAR_ACTIVATION_GELU_TANH, "relu": LINEAR_ACTIVATION_RELU, "relu2": LINEAR_ACTIVATION_RELU2}
 PARAMETERS = ("swiglu_alpha", "swiglu_beta", "swiglu_limit", "situ_gate", "situ_up")
-# Classes and functions of torch and of transformers.
+# The names of classes and functions of torch and of transformers, and what they compute.
 _CLASSES = {"SiLU": "silu", "SiLUActivation": "silu", "silu": "silu", "swish": "silu", "GELUActivation": "gelu",
             "PytorchGELUTanh": "gelu_pytorch_tanh", "GELUTanh": "gelu_pytorch_tanh", "NewGELUActivation": "gelu_new",
             "FastGELUActivation": "gelu_fast", "ReLU": "relu", "relu": "relu", "ReLUSquaredActivation": "relu2",
@@ -28,7 +28,7 @@ def number(name, known):
 
 
 def name_of(function):
-    """Of an activation that is a module or a function."""
+    """Returns the name of an activation that is a module or a function."""
     kind = getattr(function, "__name__", type(function).__name__)
     if kind == "GELU": return "gelu_pytorch_tanh" if function.approximate == "tanh" else "gelu"
     if kind in _CLASSES: return _CLASSES[kind]

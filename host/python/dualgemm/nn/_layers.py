@@ -1,4 +1,4 @@
-"""The modules."""
+"""The modules Linear, GatedMLP and MoE."""
 import torch
 
 from .._structures import SCALE_ROW, SCALE_TENSOR
@@ -10,9 +10,9 @@ from ._weights import Weights, aligned, calls, keep, lasting, ops
 
 @lasting
 def quantize_weight(weight, format="modelopt"):
-    """A float weight [n, k] as a checkpoint holds it: {name: tensor}. Its scale is largest |weight| / (6 * 448), as
-    ModelOpt chooses it; factors are the largest of 16 elements / 6 in that scale, and both they and the elements are
-    rounded to nearest, ties to even, as dualgemm_quantize does it."""
+    """Returns a float weight [n, k] as a checkpoint holds it: {name: tensor}. The global scale is max|weight| / (6 *
+    448), as ModelOpt chooses it. A factor is max|element| / 6 over 16 elements, in units of that scale. Factors and
+    elements are rounded to nearest, ties to even, as dualgemm_quantize does it."""
     check_one_of("format", format, _layouts.FORMATS)
     names = _layouts.FORMATS[format]
     elements, atoms, scales = ops.quantize(aligned(weight.detach().contiguous()), scale_mode=SCALE_TENSOR)
@@ -26,7 +26,7 @@ _FAR = 16  # weights have one scale if their largest elements differ by at most 
 
 @lasting
 def quantize_alike(weights, format="modelopt"):
-    """quantize_weight of each of several weights [n, k], with the largest one's scale for all.
+    """Returns quantize_weight of each of several weights [n, k], with the largest one's scale for all.
 
     With a weight's own scale, the factor of the block with its largest element is 448. A factor is a normal number of
     E4M3 from 2^-6 on. If the scale is 16 times the weight's own, or less, a block's factor is normal as long as the
@@ -50,8 +50,8 @@ def _of_linear(linear, prefix, format):
 
 
 def _rows(x, k):
-    """x [..., k] as a matrix of 16 bits. Where autocast is on, it casts an x in float32, as for torch.nn.Linear. Other
-    types are refused."""
+    """Returns x [..., k] as a matrix of 16 bits. Where autocast is on, an x in float32 is cast, as for torch.nn.Linear.
+    Other types are refused."""
     if x.shape[-1] != k: raise ValueError(f"x: has {x.shape[-1]} elements in its last dimension, and must have {k}")
     if x.dtype == torch.float32 and x.device.type != "meta" and torch.is_autocast_enabled(x.device.type):
         x = x.to(torch.get_autocast_dtype(x.device.type))
@@ -62,7 +62,8 @@ def _rows(x, k):
 
 
 def _quantise(x, encode, **rows):
-    """A, SFA and a factor for each row of A; the last is None with the checkpoint's scale."""
+    """Returns A, its factors and a scale for each row of A. `encode` is the checkpoint's encode scale for A: with it
+    there are no scales of rows, and the last is None."""
     quantize = calls().quantize
     if encode is None: return quantize(x, scale_mode=SCALE_ROW, **rows)
     return (*quantize(x, 1.0, encode, **rows)[:2], None)
@@ -126,7 +127,7 @@ class Linear(Weights):
 
     @classmethod
     def from_float(cls, linear, **options):
-        """The same layer as a torch.nn.Linear, with its weight quantised (quantize_weight). On its device."""
+        """Returns the same layer as a torch.nn.Linear, on its device, with its weight quantised (quantize_weight)."""
         module = cls._like(linear, options)
         if linear.weight.device.type != "meta":
             module.load_state_dict(_of_linear(linear, "", module.format), assign=True)
@@ -134,8 +135,8 @@ class Linear(Weights):
 
     @classmethod
     def from_floats(cls, linears, **options):
-        """Returns replacements of several torch.nn.Linear that are called with one x, in this order. share_input has
-        been called with them. Their weights have one scale, if that loses nothing (quantize_alike)."""
+        """Returns replacements of several torch.nn.Linear that are called with one x, in this order. They share one
+        launch (share_input). Their weights have one scale, if that loses nothing (quantize_alike)."""
         modules = [cls._like(linear, options) for linear in linears]
         share_input(*modules)
         if linears[0].weight.device.type != "meta":
@@ -145,12 +146,12 @@ class Linear(Weights):
         return modules
 
 
-_SCALES = ("encode_a", "alpha_gate", "alpha_up")  # of a _Gated whose A is quantised
+_SCALES = ("encode_a", "alpha_gate", "alpha_up")  # buffers of a _Gated whose A is quantised
 
 
 def _prepare(module, _):
-    """load_state_dict calls this at its end. If tensors of a weight were refused, nothing is prepared here, and
-    load_state_dict says why."""
+    """Prepares a _Gated at the end of load_state_dict, which calls this. If tensors of a weight were refused, it
+    prepares nothing, and load_state_dict says why."""
     if all(weights.prepared for weights in (module.gate_proj, module.up_proj, module.down_proj)): module.prepare()
 
 
@@ -176,14 +177,14 @@ class _Gated(torch.nn.Module):
 
     @property
     def scale_ratio(self):
-        """How far the global scales of gate and up are apart, at most: 1 where they are equal. An engine that has one
-        scale for both loses accuracy by it; here each product has its own, and nothing is lost."""
+        """Returns the largest ratio between the global scales of gate and up: 1 if they are equal. An engine with one
+        scale for both loses accuracy if they differ. Here each product has its own scale, and nothing is lost."""
         gate, up = (weights.operands().decode for weights in (self.gate_proj, self.up_proj))
         return float(torch.maximum(gate / up, up / gate).max())
 
     @lasting
     def prepare(self):
-        """Brings everything into the layout of launches now. Loading does, and so does the first forward."""
+        """Brings everything into the layout of launches now. Loading and the first forward call it, too."""
         for weights in (self.gate_proj, self.up_proj, self.down_proj): weights.prepare()
         if self.gate_proj.prepared and self.up_proj.prepared and not self.pair["current"]:
             scales = self._scales(self.gate_proj.operands(), self.up_proj.operands())
@@ -285,8 +286,8 @@ class GatedMLP(_Gated):
 
     @classmethod
     def from_float(cls, mlp, activation=None, **options):
-        """The same layer as a module with gate_proj, up_proj and down_proj, with its weights quantised
-        (quantize_weight). The activation is its act_fn, where none is given."""
+        """Returns the same layer as a module with gate_proj, up_proj and down_proj, with its weights quantised
+        (quantize_weight). Without `activation` it takes the module's act_fn."""
         gate, down = mlp.gate_proj, mlp.down_proj
         module = cls(gate.in_features, gate.out_features, activation or _activations.name_of(mlp.act_fn), True, "meta",
                      gate.weight.dtype, **options)
@@ -299,7 +300,8 @@ class GatedMLP(_Gated):
 
 
 class MoE(_Gated):
-    """Experts, each a GatedMLP, and the sum of each token's `top_k` of them, in two launches for all of them.
+    """Experts, each of which computes a GatedMLP. Each token gets the weighted sum of its `top_k` experts, by two
+    launches for all experts.
 
     load_state_dict takes each expert's tensors (experts.3.gate_proj.weight, ...), or stacks of them (w13_weight,
     w2_weight, ...; experts.gate_up_proj, ...), and state_dict returns what was loaded. forward routes by softmax; other
@@ -317,15 +319,16 @@ class MoE(_Gated):
         self.top_k, self.renormalize = top_k, renormalize
 
     def forward(self, x, router_logits):
-        """x [..., hidden] and router_logits [..., experts]. The weights are the softmax of the logits, of the largest
-        top_k, which add up to 1 with `renormalize`."""
+        """Returns the weighted sum of each token's experts, of x [..., hidden] and router_logits [..., experts]. A
+        token goes to the top_k experts with the largest logits. Their weights come from the softmax of all logits; with
+        `renormalize` they are scaled to add up to 1."""
         weights, ids = router_logits.float().softmax(-1).topk(self.top_k, -1)
         if self.renormalize: weights = weights / weights.sum(-1, keepdim=True)
         return self.apply_experts(x, ids, weights)
 
     def apply_experts(self, x, topk_ids, topk_weights):
-        """x [..., hidden], and each token's experts and their weights [..., top_k]. An id outside of 0 to experts - 1
-        counts nowhere."""
+        """Returns the weighted sum of each token's experts, of x [..., hidden], and topk_ids and topk_weights
+        [..., top_k]. An id outside of 0 to experts - 1 adds nothing."""
         call, rows, choices = calls(), _rows(x, self.hidden), topk_ids.shape[-1]
         groups, row_token, token_row, _ = call.moe_permute(topk_ids.reshape(-1, choices).int().contiguous(), None,
                                                            self.experts)
@@ -337,8 +340,8 @@ class MoE(_Gated):
 
     @classmethod
     def from_float(cls, experts, top_k, activation=None, **options):
-        """The same layer as a list of modules with gate_proj, up_proj and down_proj, one for each expert, with their
-        weights quantised. The activation is the first one's act_fn, where none is given."""
+        """Returns the same layer as a list of modules with gate_proj, up_proj and down_proj, one for each expert, with
+        their weights quantised. Without `activation` it takes the first module's act_fn."""
         gate, down = experts[0].gate_proj, experts[0].down_proj
         module = cls(gate.in_features, gate.out_features, len(experts), top_k,
                      activation or _activations.name_of(experts[0].act_fn), True, "meta", gate.weight.dtype, **options)

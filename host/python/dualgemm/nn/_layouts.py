@@ -1,4 +1,4 @@
-"""Names and shapes of checkpoints, of a gated MLP or of all experts, to those of the modules and back.
+"""Turns the names and shapes that checkpoints have for a gated MLP, or for all experts, into the modules', and back.
 
     gate_proj.NAME, up_proj.NAME, down_proj.NAME     a dense MLP; w1, w3, w2 are other words for the three
     gate_up_proj.NAME, down_proj.NAME                [2 n, ...]; w13 is another word. No file says which rows are gate's
@@ -6,10 +6,10 @@
     experts.w13_weight_scale, experts.w2_weight, ... all experts in one, [experts, rows, ...]; `experts.` may be absent
     experts.gate_up_proj, ..._weight_scale, ...      the same, where the elements have no NAME
 
-The modules hold gate_proj.NAME, up_proj.NAME and down_proj.NAME, of experts with the experts in front. Gate and up of
-a tensor, and an expert's part of a stack, are views, but no two of them share memory. Scales of a fused tensor are one
-for both, or two: [2], or [experts, 2]. test/example/checkpoint/names.cpp lists the checkpoints and loaders that this
-was read from."""
+The modules hold gate_proj.NAME, up_proj.NAME and down_proj.NAME. In a module of experts these tensors have one more
+dimension in front, for the expert. Gate's and up's parts of a fused tensor, and an expert's part of a stack, are views;
+no two of them share memory. A fused tensor has one scale for gate and up, or two: [2], or [experts, 2].
+test/example/checkpoint/names.cpp lists the checkpoints and loaders that this was read from."""
 import re
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ class Names(NamedTuple):
 
 FORMATS = {"modelopt": Names("weight", "weight_scale", "weight_scale_2", "input_scale"),
            "compressed-tensors": Names("weight_packed", "weight_scale", "weight_global_scale", "input_global_scale")}
-ENCODES = {"compressed-tensors"}  # its scales are the reciprocals of those that a product is multiplied by
+ENCODES = {"compressed-tensors"}  # formats whose scales are the reciprocals of those that a product is multiplied by
 _SCALES = {name for names in FORMATS.values() for name in (names.weight_scale, names.input_scale)}
 _NAMES = sorted({name for names in FORMATS.values() for name in names}, key=len, reverse=True)
 _PARTS = {"gate_proj": 0, "w1": 0, "up_proj": 1, "w3": 1, "down_proj": 2, "w2": 2, "gate_up_proj": 3, "w13": 3}
@@ -53,7 +53,8 @@ class Layout(NamedTuple):
 
 
 def _gather(state_dict, prefix):
-    """The tensors that are known by name: {(part, name): {expert or None: (key, tensor)}}, and their layout."""
+    """Returns the tensors whose names are known, {(part, name): {expert or None: (key, tensor)}}, and their layout.
+    `part` is a number of _PARTS."""
     found, layout, stems = {}, Layout(), {}
     for key, tensor in state_dict.items():
         match = _KEY.fullmatch(key[len(prefix):]) if key.startswith(prefix) else None
@@ -72,18 +73,18 @@ def _gather(state_dict, prefix):
 
 
 def _halves(name, tensor, experts, rows):
-    """Gate's part of a fused tensor, up's part, and whether the two are one number."""
+    """Returns gate's part of a fused tensor, up's part, and whether the two are one number."""
     dims = 0 if experts is None else 1
     if name in _SCALES:
         if tensor.dim() > dims and tensor.shape[dims] == 2: return tensor.select(dims, 0), tensor.select(dims, 1), False
-        return tensor, tensor.clone(), True  # each is held, and later ones may be copied into it
+        return tensor, tensor.clone(), True  # two tensors: a later load may copy other numbers into each
     if rows == "interleaved": return (*tensor.unflatten(dims, (-1, 2)).unbind(dims + 1), False)
     return (*tensor.chunk(2, dims), False)
 
 
 def read(state_dict, prefix, experts, rows, missing):
-    """Puts tensors under the modules' names, in `state_dict` itself. Returns the layout that they had; None if there
-    was nothing. Keys of experts that are not there are added to `missing`."""
+    """Puts a checkpoint's tensors under the modules' names, in `state_dict` itself. Returns the layout that they had,
+    or None if there are no such tensors. Adds the keys of experts that are not there to `missing`."""
     found, layout = _gather(state_dict, prefix)
     if not found: return None
     shared = set()
@@ -107,7 +108,7 @@ def read(state_dict, prefix, experts, rows, missing):
 
 
 def write(state_dict, prefix, experts, layout):
-    """The way back, in `state_dict` itself."""
+    """Puts the modules' tensors under a checkpoint's names, in `state_dict` itself."""
     held = {}
     for part, module in enumerate(MODULES):
         begin = f"{prefix}{module}."

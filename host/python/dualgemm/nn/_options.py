@@ -1,4 +1,5 @@
-"""What options of layers may be. Whoever takes one checks it here, so that a wrong one is refused where it is given."""
+"""Checks options of layers. Whoever takes an option checks it here, so that a wrong one is refused where it is
+given."""
 from .. import _structures
 
 A_FORMATS = ("auto", "16bit", "nvfp4")
@@ -14,6 +15,6 @@ def check_a_format(value):
 
 
 def check_flags(value):
-    """They are bits of a number; True is none."""
+    """Checks that flags are an integer, which True is not, and have no other bits than those of FLAG_*."""
     if type(value) is not int or value & ~sum(_FLAGS.values()):
         raise ValueError(f"flags={value!r}: must be 0, or a sum of {', '.join(_FLAGS)}")

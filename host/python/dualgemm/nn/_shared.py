@@ -1,4 +1,4 @@
-"""One launch for the linears of one input, as query, key and value of an attention module."""
+"""Lets linears of one input, such as query, key and value of an attention module, share one launch."""
 import logging
 
 import torch
@@ -6,13 +6,13 @@ import torch
 from ._weights import lasting
 
 _log = logging.getLogger(__name__)
-_JOINED = ("atoms", "launch_bias")  # and the elements, whose name is the format's
+_JOINED = ("atoms", "launch_bias")  # buffers that are joined; the elements, whose name depends on the format, are, too
 ATOM = 128                          # rows of an atom of factors
 _PATIENCE = 2                       # sharing ends after so many launches in a row whose results were not all fetched
 
 
 def obstacle(linears):
-    """Why these cannot share a launch, as a sentence, or None. It says nothing of their scales."""
+    """Returns a sentence that says why these cannot share a launch, or None. It does not look at their scales."""
     first = linears[0]
     for i, each in enumerate(linears):
         if each.shared is not None: return f"linears[{i}]: shares a launch already"
@@ -37,9 +37,9 @@ def share_input(*linears):
     out_features of all. Weights become views of one tensor, too, and take no more memory. If parts of the results of
     two launches in a row are not fetched, sharing ends, and a warning says so once.
 
-    All linears have the same in_features, format, a_format and flags. All have a bias, or none has. None has an
-    activation, or is a rank's part. out_features of all but the last are multiples of 128. Otherwise it is a
-    ValueError. Their scales may differ: while they do, each linear has its own launch."""
+    All linears need the same in_features, format, a_format and flags. Either all have a bias or none has one. None has
+    an activation, or is a rank's part. out_features of all but the last are multiples of 128. A ValueError names the
+    linear that breaks one of these rules. Their scales may differ: while they do, each linear has its own launch."""
     if len(linears) < 2: raise ValueError(f"linears: are {len(linears)}, and must be two at least")
     if (problem := obstacle(linears)) is not None: raise ValueError(problem)
     shared = SharedInput(linears)
@@ -48,7 +48,7 @@ def share_input(*linears):
 
 
 def _consecutive(parts):
-    """Whether they lie one behind the other in one memory."""
+    """Returns whether these tensors follow each other without a gap in one memory."""
     storage, end = parts[0].untyped_storage().data_ptr(), parts[0].data_ptr()
     for each in parts:
         if not each.is_contiguous() or each.data_ptr() != end or each.untyped_storage().data_ptr() != storage:
@@ -58,28 +58,30 @@ def _consecutive(parts):
 
 
 def _equal(tensors):
-    """Whether they are the same numbers, or all absent."""
+    """Returns whether these tensors hold the same numbers, or are all None."""
     first = tensors[0]
     if first is None: return all(each is None for each in tensors)
     return all(each is not None and torch.equal(each, first) for each in tensors)
 
 
 class SharedInput:
-    """What linears of one input have in common. They hold it as `shared`, and their number in it as `place`."""
+    """What linears of one input have in common. Each linear holds it as `shared`, and its own number in it as
+    `place`."""
 
     def __init__(self, linears):
         self.linears, self.kept, self.unwanted = list(linears), None, 0
         self.joined, self.current, self.elements, self.rows = False, False, (), {}
 
     def __getstate__(self):
-        """A copy keeps no results of a call. Its tensors may no longer lie in one memory, so it looks at them again."""
+        """Returns the state for a copy, without the results of a call. The tensors of a copy may no longer lie in one
+        memory, so it looks at them again."""
         return {**self.__dict__, "kept": None, "joined": False, "current": False, "elements": ()}
 
     # ---- memory ----
 
     def _alike(self):
-        """Whether the linears can share a launch now: their tensors are there and of the same types, and their scales
-        are equal."""
+        """Returns whether the linears can share a launch now: their tensors are there and of the same types, and their
+        scales are equal."""
         first = self.linears[0]
         if not all(each.prepared and not each.stale and each.format == first.format and each.device == first.device
                    for each in self.linears): return False
@@ -89,8 +91,8 @@ class SharedInput:
 
     @lasting
     def join(self):
-        """Makes the tensors of all linears views of one, where they are not. Is called whenever one of the linears has
-        been prepared."""
+        """Makes the tensors of all linears views of one tensor, unless they are. Each linear calls it when it has been
+        prepared."""
         self.current, self.joined, self.kept, self.elements = True, self._alike(), None, ()
         if not self.joined: return
         first = self.linears[0]
@@ -109,8 +111,8 @@ class SharedInput:
             start += len(part)
 
     def _whole(self, linear):
-        """What the launch of all takes: the first linear's tensors, extended over those of the others, which lie behind
-        them."""
+        """Returns what the launch of all takes: the first linear's tensors, extended over those of the others, which
+        follow them in memory."""
         def all_rows(name, tensor):
             return tensor if tensor is None else tensor.as_strided((self.rows[name], *tensor.shape[1:]),
                                                                    tensor.stride())
@@ -121,7 +123,7 @@ class SharedInput:
     # ---- forward ----
 
     def result(self, linear, x):
-        """The linear's part of a launch of all, or None if it has to compute alone."""
+        """Returns the linear's part of a launch of all, or None if it has to compute alone."""
         compiling = torch.compiler.is_compiling()
         if not (self.current or compiling): self.join()
         held = linear._buffers[linear.names.elements]

@@ -1,4 +1,5 @@
-"""A weight in NVFP4, or one for each expert: a checkpoint's tensors outside, what a launch takes inside."""
+"""Holds a weight in NVFP4, or one for each expert. Outside it has a checkpoint's tensors, inside what a launch
+takes."""
 from typing import NamedTuple, Optional
 
 import torch
@@ -13,18 +14,19 @@ _DERIVED = ("atoms", "decode", "alpha", "encode_a", "decode_a", "launch_bias")
 
 
 class Operands(NamedTuple):
-    """What a launch takes of a weight; of scales there is one number for each expert, or one."""
+    """What a launch takes of a weight. A scale has one number for each expert, or one number."""
     elements: torch.Tensor
     atoms: torch.Tensor                # the factors in 128x4 atoms
     decode: torch.Tensor               # what makes weights of their elements and factors
-    alpha: torch.Tensor                # the same with an A that is quantised by the checkpoint's scale
-    encode_a: Optional[torch.Tensor]   # that scale, None where the checkpoint has none
-    decode_a: Optional[torch.Tensor]   # and its reciprocal
+    alpha: torch.Tensor                # decode times decode_a, for an A that is quantised by the checkpoint's scale
+    encode_a: Optional[torch.Tensor]   # the checkpoint's encode scale for A; None: it has none
+    decode_a: Optional[torch.Tensor]   # the reciprocal of encode_a
     bias: Optional[torch.Tensor]
 
 
 def calls():
-    """The operators as a forward calls them. Inside of torch.compile they are those that it traces."""
+    """Returns the operators for a forward: inside of torch.compile those that it can trace, else those that cost
+    less."""
     return ops if torch.compiler.is_compiling() else torch_op.direct
 
 
@@ -33,34 +35,36 @@ def check_multiple(name, value, of):
 
 
 def split(name, value, size, of):
-    """A rank's part of a dimension."""
+    """Returns a rank's part of a dimension."""
     if value % size or value // size % of:
         raise ValueError(f"{name}={value}: tensor parallelism by tp_size={size} needs a multiple of {size} x {of}")
     return value // size
 
 
 def aligned(tensor):
-    """The tensor, or a copy of it: launches take addresses that are multiples of 16, and a file of safetensors that is
-    mapped into memory has tensors at any. Tensors of a class of their own, as those of tracers, have no address."""
+    """Returns the tensor, or a copy if its address is no multiple of 16, which launches need. A file of safetensors
+    that is mapped into memory has tensors at any address. Tensors of another class, such as those of tracers, have no
+    address."""
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.data_ptr() % 16 == 0: return tensor
     return tensor.clone()
 
 
 def lasting(function):
-    """A decorator of what makes tensors that stay: made under torch.inference_mode() they could not be written to
-    outside of it."""
+    """Decorates a function that makes tensors which stay. If it made them under torch.inference_mode(), nothing could
+    write to them outside of it."""
     return torch.inference_mode(False)(torch.no_grad()(function))
 
 
 def alike(old, new):
-    """Whether a tensor can take the numbers of another one."""
+    """Returns whether a tensor can take the numbers of another one."""
     return not old.is_inference() and all(getattr(old, what) == getattr(new, what)
                                           for what in ("shape", "dtype", "device"))
 
 
 @lasting
 def keep(module, name, tensor):
-    """Sets a buffer; where the old one is alike, its memory, which a CUDA graph may know, gets the new numbers."""
+    """Sets a buffer. If the old one is alike, its memory gets the new numbers, since a CUDA graph may know its
+    address."""
     old = module._buffers[name]
     if old is tensor: return
     if old is not None and tensor is not None and alike(old, tensor): old.copy_(tensor)
@@ -68,15 +72,15 @@ def keep(module, name, tensor):
 
 
 def _own(tensor):
-    """A copy without gaps."""
+    """Returns a copy without gaps."""
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
 class Weights(torch.nn.Module):
     """Holds the tensors of a checkpoint under the checkpoint's names. The factors lie in rows until prepare(), which
     load_state_dict and the first forward call, and in atoms after it; state_dict() moves them back, which changes no
-    bit. With `parallel` it holds a rank's part: "column" of the rows, "row" of the columns; load_state_dict takes whole
-    tensors or parts."""
+    bit. With `parallel` the module holds a rank's part: with "column" a part of the rows, with "row" a part of the
+    columns. load_state_dict takes whole tensors or parts."""
 
     def __init__(self, n, k, experts=None, *, bias=False, format="modelopt", a_format="auto", parallel=None, tp_rank=0,
                  tp_size=1, group=None, device=None, dtype=None):
@@ -95,7 +99,7 @@ class Weights(torch.nn.Module):
         self.experts, self.a_format, self.format = experts, a_format, format
         self.parallel, self.tp_rank, self.tp_size, self.group = parallel, tp_rank, tp_size, group
         self.prepared, self.quantises, self.factor_dtype = False, False, torch.float8_e4m3fn
-        self.pair = {}  # shared with whoever has made something of these scales: whether that is current
+        self.pair = {}  # a _Gated shares it: whether what it has made of these scales is "current"
         for name in _DERIVED: self.register_buffer(name, None, persistent=False)
         lead = () if experts is None else (experts,)
         self.register_buffer("bias", torch.zeros(*lead, self.n, device=device, dtype=dtype) if bias else None)
@@ -124,14 +128,14 @@ class Weights(torch.nn.Module):
 
     @property
     def stale(self):
-        """Whether prepare() has made what launches take, and then factors have been set by name."""
+        """Returns whether factors have been set by name after prepare() had made what launches take."""
         return self.prepared and self._buffers[self.names.factors] is not None
 
     # ---- what a launch takes ----
 
     def _derive(self):
-        """The tensors of _DERIVED. Each has memory of its own, which keep() may write to: those that are held may be
-        the caller's."""
+        """Returns the tensors of _DERIVED. Each has memory of its own, so that keep() may write to it: the tensors that
+        the module holds may be the caller's."""
         names, held = self.names, self._buffers
         factors, bias = held[names.factors], held["bias"]
         atoms = held["atoms"] if factors is None else ops.sf_swizzle(factors)
@@ -150,8 +154,8 @@ class Weights(torch.nn.Module):
 
     @lasting
     def prepare(self):
-        """Brings everything into the layout of launches, if it is not. Memory that a launch has read before keeps its
-        address. On the device meta nothing is done."""
+        """Brings everything into the layout of launches, unless that is done. Memory that a launch has read before
+        keeps its address. On the device meta it does nothing."""
         if (self.prepared and not self.stale) or self.device.type == "meta": return self
         for name in (self.names.elements, "bias"): self._buffers[name] = aligned(self._buffers[name])
         for name, tensor in zip(_DERIVED, self._derive()): keep(self, name, tensor)
@@ -162,16 +166,18 @@ class Weights(torch.nn.Module):
         return self
 
     def _choose(self):
-        """Whether an A of 16 bits is quantised: by default where the tensor cores take no other."""
+        """Decides whether an A of 16 bits is quantised: with "auto" only if the tensor cores cannot multiply 16 bits by
+        NVFP4 weights."""
         blackwell = self.device.type == "cuda" and torch.cuda.get_device_capability(self.device)[0] >= 10
         self.quantises = self.a_format == "nvfp4" or (self.a_format == "auto" and blackwell)
 
     def operands(self):
-        """What launches take. Where nothing may be kept it is made anew: inside of torch.compile, and of tensors that
-        are set after others were prepared, which torch.func.functional_call does for the time of one call."""
+        """Returns what launches take. It is made anew where nothing may be kept: inside of torch.compile, on the device
+        meta, and if factors were set after prepare(), which torch.func.functional_call does for the time of one
+        call."""
         compiling = torch.compiler.is_compiling()
         if not (self.prepared or compiling): self.prepare()
-        held, names = self._buffers, FORMATS[self.format]  # a buffer as an attribute takes a module a microsecond
+        held, names = self._buffers, FORMATS[self.format]  # reading a buffer as an attribute takes a microsecond
         elements, stale = held[names.elements], held[names.factors] is not None
         if self.prepared and not stale: return Operands(elements, *[held[name] for name in _DERIVED])
         return Operands(elements if compiling or not self.prepared else aligned(elements), *self._derive())
@@ -209,7 +215,7 @@ class Weights(torch.nn.Module):
 
     @lasting
     def _take(self, name, tensor, assign):
-        """Takes a checkpoint's tensor of this name, or this rank's part of it."""
+        """Takes over a checkpoint's tensor of this name, or this rank's part of it."""
         part = self._part(name, tensor)
         if not assign and self.device.type == "meta": raise ValueError("the module lies on meta: pass assign=True")
         if name == self.names.factors: self.factor_dtype = tensor.dtype
@@ -247,7 +253,7 @@ class Weights(torch.nn.Module):
 
     @lasting
     def _apply(self, fn, recurse=True):
-        """Moves everything. A change of type is for the bias alone: scales and factors keep their bits."""
+        """Moves everything. A change of type changes the bias alone: scales and factors keep their bits."""
         views = {name: tensor.dtype for name, tensor in self._buffers.items()
                  if tensor is not None and name != "bias" and tensor.dtype in _AS_INTEGERS}
         for name, dtype in views.items(): self._buffers[name] = self._buffers[name].view(_AS_INTEGERS[dtype])
@@ -264,6 +270,6 @@ class Weights(torch.nn.Module):
     # ---- several ranks ----
 
     def reduced(self, y):
-        """The sum over the ranks, where each has a part of k."""
+        """Returns y, or the sum of y over the ranks if each has a part of k."""
         if self.parallel == "row" and self.tp_size > 1: torch.distributed.all_reduce(y, group=self.group)
         return y

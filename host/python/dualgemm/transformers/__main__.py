@@ -1,4 +1,4 @@
-"""python3 -m dualgemm.transformers CHECKPOINT: its config.json gets this package's quant_method."""
+"""python3 -m dualgemm.transformers CHECKPOINT writes this package's quant_method into the checkpoint's config.json."""
 import argparse
 import sys
 

@@ -1,4 +1,4 @@
-"""What a checkpoint's quantization_config says of its linears: which are NVFP4, in which format, and with which scales.
+"""Reads from a checkpoint's quantization_config which of its linears are NVFP4, in which format, and with which scales.
 
 Two packages write such configurations. ModelOpt's has `quant_algo` (modelopt.torch.export writes it into config.json,
 and in another layout into hf_quant_config.json), and compressed-tensors' has `config_groups` with `format`
@@ -12,8 +12,8 @@ from ..nn._options import check_a_format, check_flags, check_one_of
 
 METHOD = "dualgemm_nvfp4"  # the quant_method of this package
 WEIGHT_ONLY = "W4A16_NVFP4"
-# What stays in floats while a float model is quantised, as ModelOpt has it: the head; routers, whose errors choose
-# other experts; the number that a shared expert is multiplied by; decay and step of linear attention's heads.
+# These stay in floats when a float model is quantised, as with ModelOpt: the head; routers, since an error there
+# chooses other experts; the gate of a shared expert; decay and step of linear attention's heads.
 STAYS = ("lm_head", "*router*", "gate", "*shared_expert_gate", "linear_attn.in_proj_[ab]*")
 _ALGORITHMS = {"NVFP4": True, WEIGHT_ONLY: False}  # ModelOpt's `quant_algo`: whether the checkpoint has input scales
 _PACKED = "nvfp4-pack-quantized"
@@ -29,19 +29,19 @@ class Scheme(NamedTuple):
 
 
 def matches(name, module, pattern):
-    """Whether a pattern means this module, by ModelOpt's rule. A regular expression behind "re:" has to match the
-    beginning of the module's name. The name of a class means all modules of that class. Any other pattern may have the
-    wildcards of a shell. It has to match the module's name, or all that follows one of the dots in the name: "lm_head"
-    means "model.lm_head", too."""
+    """Returns whether a pattern means this module, by ModelOpt's rule. After "re:" stands a regular expression that has
+    to match the beginning of the module's name. The name of a class means all modules of that class. Any other pattern
+    may have the wildcards of a shell. It has to match the module's name, or all that follows one of the dots in the
+    name: "lm_head" means "model.lm_head", too."""
     if pattern.startswith("re:"): return re.match(pattern[3:], name) is not None
     return pattern == type(module).__name__ or any(
         fnmatch.fnmatchcase(end, pattern) for end in (name, *(name[dot.end():] for dot in re.finditer(r"\.", name))))
 
 
 def _matches_target(name, module, target):
-    """Whether a pattern means this module, by the rule of compressed-tensors. A regular expression behind "re:" has to
-    match the beginning of the module's name. Any other pattern is a whole name, or the name of the module's class or of
-    a base of that class."""
+    """Returns whether a pattern means this module, by the rule of compressed-tensors. After "re:" stands a regular
+    expression that has to match the beginning of the module's name. Any other pattern is a whole name, or the name of
+    the module's class or of a base of that class."""
     if target.startswith("re:"): return re.match(target[3:], name) is not None
     return target == name or any(target == kind.__name__ for kind in type(module).__mro__)
 
@@ -53,7 +53,7 @@ def _check(where, what, value, allowed):
 
 
 def _both(name, named):
-    """The names of a module: the model's, and the checkpoint's if that is another one."""
+    """Returns the names of a module: the model's, and the checkpoint's if that is another one."""
     return (name, named[name]) if named.get(name, name) != name else (name,)
 
 
@@ -156,5 +156,5 @@ def reader(stored, named=MappingProxyType({})):
 
 
 def kv_cache(stored):
-    """What the configuration says of the cache of keys and values, which is not read here."""
+    """Returns what the configuration says of the cache of keys and values, which this package does not read."""
     return stored.get("kv_cache_scheme") or stored.get("kv_cache_quant_algo")

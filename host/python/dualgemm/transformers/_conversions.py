@@ -1,4 +1,4 @@
-"""How tensors of a checkpoint become those of the modules while transformers loads them."""
+"""Turns tensors of a checkpoint into those of the modules while transformers loads them."""
 import re
 
 from transformers.core_model_loading import ConversionOps, MergeModulelist, WeightConverter
@@ -53,7 +53,7 @@ class Halves(ConversionOps):
 
 
 def _names(module, pre_quantized):
-    """The names of the tensors that a checkpoint has for each of the module's weights."""
+    """Returns the names of the tensors that a checkpoint has for each of the module's weights."""
     return module.down_proj.names if pre_quantized else ("weight", "bias")
 
 
@@ -65,7 +65,7 @@ def _of_gate_up(name, module, was, pre_quantized, prefix):
 
 
 def _stacks_weights(conversion):
-    """Whether a conversion makes one stack of the experts' tensors, each of which has a name of its own."""
+    """Returns whether a conversion makes one stack of the experts' tensors, each of which has a name of its own."""
     return isinstance(conversion, WeightConverter) and len(conversion.target_patterns) == 1 and \
         _STACK.search(conversion.target_patterns[0]) and "experts" in conversion.target_patterns[0] and \
         isinstance(conversion.operations[0], MergeModulelist)
@@ -83,14 +83,14 @@ def _of_experts(conversion, names):
 
 
 def words_of_experts(known):
-    """What checkpoints call gate, up and down of an expert: {name of the stack: words}."""
+    """Returns what checkpoints call gate, up and down of an expert: {name of the stack: words}."""
     return {_STACK.search(each.target_patterns[0])[0]: [source.split(".")[-2] for source in each.source_patterns]
             for each in known if _stacks_weights(each)}
 
 
 def conversions(known, model, replaced, pre_quantized):
-    """Returns how a checkpoint's tensors become those of a model in which some modules are replaced. `known` are the
-    conversions for the model as it was. `replaced` says which modules were replaced, and by what."""
+    """Returns the conversions of a checkpoint's tensors to those of a model in which some modules are replaced. `known`
+    are the conversions for the model as it was. `replaced` says which modules were replaced, and by what."""
     made, experts = [], [each for each in replaced if isinstance(each.was, Stacks)]
     for name, module, was in replaced:
         if isinstance(was, Gated) and was.linears == FUSED:

@@ -1,4 +1,4 @@
-"""A float model, whose modules are replaced in place."""
+"""Replaces the modules of a float model in place."""
 import torch
 from transformers.conversion_mapping import get_model_conversion_mapping
 
@@ -15,12 +15,14 @@ def convert(model, a_format="auto", flags=0, ignore=STAYS, share_input=True):
     """Replaces the linears, the gated MLPs and the experts of a float model in place, on the model's device, and
     returns the model. Their weights are quantised (dualgemm.nn.quantize_weight).
 
-    `a_format` and `flags` are those of dualgemm.nn.Linear. With `share_input` linears of one input, as query, key and
-    value, share a launch, and a global scale. What `ignore` means stays, with everything inside of it: one or
-    several names, or ends of names, with wildcards; names of classes; "re:" and a regular expression. By default that
-    is what STAYS has: the head, routers, and gates of few rows. So does a linear whose weight is tied to another
-    module's. Shapes that a launch cannot have, and experts of another kind, are a ValueError that names the module, and
-    so are weights of other types than bfloat16 and float16. Then nothing has been replaced."""
+    `a_format` and `flags` are those of dualgemm.nn.Linear. With `share_input` linears that are children of one module
+    and get the same tensor, as query, key and value, share a launch, and where possible a global scale.
+
+    `ignore` is a pattern or several: a name or the end of a name, with wildcards; the name of a class; "re:" and a
+    regular expression. A module that a pattern means is not replaced, nor is anything inside of it. The default, STAYS,
+    means the head, routers, and gates of few rows. A linear whose weight is tied to another module's is not replaced
+    either. A ValueError names a module with a shape that a launch cannot have, with experts of another kind, or with
+    weights of another type than bfloat16 and float16. Then nothing has been replaced."""
     config = getattr(model, "config", None)
     if getattr(config, "quantization_config", None) is not None:
         raise ValueError("model: has a quantization_config, so its weights are quantised already")
@@ -30,6 +32,6 @@ def convert(model, a_format="auto", flags=0, ignore=STAYS, share_input=True):
     for _, module, was in replace(model, reader(stored), types=_TYPES, share_input=share_input, a_format=a_format,
                                   flags=flags):
         if isinstance(was, Stacks) and words: module.layout = spelling(module, was, words)
-    if config is not None:  # which save_pretrained writes, and from_pretrained reads
+    if config is not None:  # save_pretrained writes it, and from_pretrained reads it
         config.quantization_config = written
     return model

@@ -1,4 +1,4 @@
-"""Experts whose weights transformers holds in stacks, as one dualgemm.nn.MoE; their router stays what it is."""
+"""Makes one dualgemm.nn.MoE of experts whose weights transformers holds in stacks. Their router stays what it is."""
 import torch
 
 from .. import nn
@@ -13,10 +13,10 @@ class Experts(nn.MoE):
 
     @classmethod
     def of_stacks(cls, module, found, **options):
-        """In place of a module with gate_up_proj [experts, 2 intermediate, hidden] and down_proj."""
+        """Returns the replacement of a module with gate_up_proj [experts, 2 intermediate, hidden] and down_proj."""
         fused, down = module.gate_up_proj.detach(), module.down_proj.detach()
         experts, hidden, intermediate = down.shape
-        top_k = 1  # the router's is in what forward gets
+        top_k = 1  # not used: forward gets as many experts of a token as the router chooses
         made = cls(hidden, intermediate, experts, top_k, found.activation, False, "meta", down.dtype, **options)
         if down.device.type == "meta": return made
         gate, up = fused.chunk(2, 1) if found.rows == "stacked" else fused.unflatten(1, (-1, 2)).unbind(2)
@@ -28,7 +28,8 @@ class Experts(nn.MoE):
 
 
 def quantised(weight):
-    """nn.quantize_weight of a weight [n, k], or of each expert's [experts, n, k]."""
+    """Returns nn.quantize_weight of a weight [n, k]. Of stacked weights [experts, n, k] it quantises each expert's
+    alone, and returns stacks."""
     if weight.dim() == 2: return nn.quantize_weight(weight)
     each = [nn.quantize_weight(one) for one in weight]
     return {name: torch.stack([one.pop(name) for one in each]) for name in FORMATS["modelopt"][:3]}

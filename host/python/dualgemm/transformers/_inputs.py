@@ -1,6 +1,6 @@
-"""Which linears of a module get the same tensor: a copy of the module is run on the device meta, where each returns a
-part of a wider tensor's columns, as in a shared launch. What cannot be run so, or needs results without gaps, shares
-nothing. Names and classes alone decide nothing."""
+"""Finds out which linears of a module get the same tensor. It runs a copy of the module on the device meta. There each
+linear returns a part of a wider tensor's columns, as in a shared launch. If that fails, for example because the module
+needs results without gaps, its linears share nothing. Names and classes alone decide nothing."""
 import copy
 import inspect
 
@@ -10,8 +10,8 @@ from ..nn._weights import lasting
 from ._recognise import _copy_of, on_meta
 
 _BATCH, _LENGTH = 2, 3
-_ROTATED = ("head_dim", "qk_rope_head_dim")  # what modules call the elements of a head that are rotated
-# What forwards call the tensor of keys and values, which may be absent.
+_ROTATED = ("head_dim", "qk_rope_head_dim")  # what modules call the number of rotated elements of a head
+# What forwards call the tensor that keys and values are made of, if it is another one than the queries'.
 _CROSSED = {"key_value_states", "encoder_hidden_states", "cross_attention_states"}
 
 
@@ -21,7 +21,7 @@ class _Part(torch.nn.Module):
     def __init__(self, name, linear, calls):
         super().__init__()
         self.name, self.k, self.n, self.calls = name, linear.in_features, linear.out_features, calls
-        self.weight, self.bias = linear.weight, linear.bias  # of which some forward may read the type
+        self.weight, self.bias = linear.weight, linear.bias  # a forward may read their type
 
     def forward(self, x):
         if x.shape[-1] != self.k: raise ValueError(f"{self.name}: x is {list(x.shape)}")
@@ -30,7 +30,8 @@ class _Part(torch.nn.Module):
 
 
 def _arguments(module, width, dtype, crossed):
-    """What the module's forward may take, of each kind that attention modules have; the others by their defaults."""
+    """Yields ways to call the module's forward. An argument whose name is known gets what attention modules expect. Any
+    other argument without a default gets a tensor with the shape of x, and with `crossed` so does one of _CROSSED."""
     def numbers(*shape): return torch.empty(*shape, dtype=dtype, device="meta")
     parameters = inspect.signature(module.forward).parameters.values()
     sizes = [size for name in _ROTATED if isinstance(size := getattr(module, name, None), int)]
@@ -50,20 +51,20 @@ def _arguments(module, width, dtype, crossed):
 
 
 def _copied(module, linears, calls):
-    """The module on meta, with a _Part for each linear."""
+    """Returns the module on meta, with a _Part for each linear."""
     modules = {name: _Part(name, linears[name], calls) if name in linears else child and on_meta(child)
                for name, child in module._modules.items()}
     buffers = {name: each if each is None else each.to("meta") for name, each in module._buffers.items()}
     made = _copy_of(on_meta(module), _modules=modules, _buffers=buffers)
-    if hasattr(module, "config"):  # another implementation may not take tensors on meta
+    if hasattr(module, "config"):  # an implementation other than eager may not take tensors on meta
         made.config = copy.deepcopy(module.config)
         made.config._attn_implementation = "eager"
     return made
 
 
 def _inputs(module, linears, calls, crossed):
-    """{name: what tells its x from others}, of linears that are called once, by the first way to call the module that
-    works; empty if none does."""
+    """Returns {name: key of its x} of the linears that are called once. Equal keys mean the same tensor, unchanged. The
+    module is called in the first way that works; if none does, the result is empty."""
     first = next(iter(linears.values()))
     for given in _arguments(module, first.in_features, first.weight.dtype, crossed):
         calls.clear()
@@ -78,9 +79,9 @@ def _inputs(module, linears, calls, crossed):
 
 @lasting
 def same_input(module, linears):
-    """Lists of the names of those children of a module that get the same tensor, unchanged, in the order of their
-    calls, each of them once. `linears`: torch.nn.Linear by name. Where keys and values may be those of another tensor,
-    they are the same with it and without it."""
+    """Returns lists of names of children of a module that get the same tensor, unchanged, each child once, in the order
+    of their calls. `linears` are torch.nn.Linear by name. If the forward may take another tensor for keys and values,
+    the children get the same tensor with it and without it."""
     if len(linears) < 2: return []
     calls, groups = [], {}
     copied = _copied(module, linears, calls)

@@ -1,4 +1,4 @@
-"""The quantizer for transformers, registered under a quant_method of its own by the package's extension point."""
+"""The quantizer for transformers. It is registered under a quant_method of its own."""
 import logging
 import warnings
 
@@ -19,15 +19,15 @@ from ._conversions import Quantise, conversions, spelling, words_of_experts
 from ._replace import replace
 
 _log = logging.getLogger(__name__)
-_LEAST_VERSION = "5.23"  # whose loader hands quantizers what they need to convert tensors
-_SCALES_OF_A_CACHE = r"\.(k_scale|v_scale|q_scale|prob_scale)$"  # which engines load for caches in FP8
+_LEAST_VERSION = "5.23"  # its loader hands quantizers what they need to convert tensors
+_SCALES_OF_A_CACHE = r"\.(k_scale|v_scale|q_scale|prob_scale)$"  # engines load them for caches in FP8
 
 
 class DualGemmConfig(QuantizationConfigMixin):
-    """The quantization_config of quant_method "dualgemm_nvfp4". Without further arguments it quantises the weights of a
-    float checkpoint while that is loaded, all linears but those that `ignore` means. `stored` is what a checkpoint says
-    of its own weights. `a_format` and `flags` are those of dualgemm.nn.Linear. With `share_input` linears of one input,
-    as query, key and value, share a launch."""
+    """The quantization_config of quant_method "dualgemm_nvfp4". `stored` is what a checkpoint says of its own weights.
+    Without it the checkpoint is a float one, and its linears are quantised while it is loaded, except those that
+    `ignore` means. `a_format` and `flags` are those of dualgemm.nn.Linear. With `share_input` linears that are children
+    of one module, get the same tensor and are stored alike, as query, key and value, share a launch."""
 
     def __init__(self, ignore=None, a_format="auto", flags=0, share_input=True, **stored):
         stored.pop("quant_method", None)
@@ -35,14 +35,14 @@ class DualGemmConfig(QuantizationConfigMixin):
         self.quant_method, self.a_format, self.flags, self.share_input = METHOD, a_format, flags, share_input
         self.stored = unified({**stored, **({} if ignore is None else {"ignore": ignore})})
         reader(self.stored)
-        self.to_dict()  # which checks the options
+        self.to_dict()  # checks the options
 
     def to_dict(self):
         return with_options(self.stored, self.a_format, self.flags, self.share_input)
 
 
 def check_device(device, a_format="auto"):
-    """That a GPU has tensor cores which the library has kernels for."""
+    """Checks that the library has kernels for the tensor cores of a GPU."""
     if device.type != "cuda": return
     major, minor = torch.cuda.get_device_capability(device)
     if (major, minor) != (9, 0) and major != 10:
@@ -53,7 +53,7 @@ def check_device(device, a_format="auto"):
 
 
 def _devices(device_map):
-    """The devices of a device_map that name any; "auto" and the like name none."""
+    """Yields the devices that a device_map names; "auto" and the like name none."""
     places = device_map.values() if isinstance(device_map, dict) else (device_map,)
     for place in places:
         if isinstance(place, int): place = f"cuda:{place}"
@@ -64,15 +64,15 @@ def _devices(device_map):
 
 
 def _keys(files):
-    """The names of a checkpoint's tensors."""
+    """Yields the names of the tensors in a checkpoint's .safetensors files."""
     for path in files or ():
         if not str(path).endswith(".safetensors"): continue
         with safe_open(path, framework="pt") as file: yield from file.keys()
 
 
 def _check_float(keys):
-    """That a checkpoint which is to be quantised is not quantised already, by a quant_method that transformers does not
-    know, and so does not tell this module about."""
+    """Checks that no name of a checkpoint that is to be quantised ends in .weight_scale: then it is quantised already.
+    transformers says nothing of that if it does not know the checkpoint's quant_method."""
     scale = next((key for key in keys if key.endswith(".weight_scale")), None)
     if scale is not None:
         raise ValueError(f"{scale}: is in the checkpoint, so its weights are quantised already: pass config=dualgemm."
@@ -80,7 +80,8 @@ def _check_float(keys):
 
 
 def _named(model, keys):
-    """The checkpoint's names of modules by the model's: what transformers does to tensors' names, turned round."""
+    """Returns the checkpoint's names of modules by the model's names: it turns round what transformers does to
+    names."""
     renamings = [each for each in get_model_conversion_mapping(model) if isinstance(each, WeightRenaming)]
     known, named = model.state_dict(), {}
     for stem in {key.rpartition(".")[0] for key in keys}:
@@ -90,18 +91,18 @@ def _named(model, keys):
 
 
 def _missing(name, module):
-    """Names of tensors that loading has not found. An input scale may be absent: then there is none."""
+    """Yields names of tensors that loading has not found. An input scale may be absent; then it is set to None."""
     for path, part in module.named_modules():
         if not isinstance(part, Weights): continue
         for key in part.names:
             tensor = getattr(part, key)
-            if tensor is None or getattr(tensor, "_is_hf_initialized", False): continue  # which loading sets
+            if tensor is None or getattr(tensor, "_is_hf_initialized", False): continue  # loading sets this
             if key == part.names.input_scale: setattr(part, key, None)
             else: yield ".".join(filter(None, (name, path, key)))
 
 
 def _groups(replaced):
-    """The names of the weights of linears that share a launch."""
+    """Returns lists of the names of weights whose linears share a launch."""
     groups = {}
     for name, module, _ in replaced:
         if isinstance(module, Linear) and module.shared is not None:
@@ -110,8 +111,8 @@ def _groups(replaced):
 
 
 class DualGemmQuantizer(HfQuantizer):
-    """Puts dualgemm.nn's modules in the place of linears and gated MLPs before tensors are loaded, by name and one by
-    one, and brings them into the layout of launches afterwards."""
+    """Puts dualgemm.nn's modules in the place of linears, gated MLPs and experts before tensors are loaded. Afterwards
+    it brings the tensors into the layout of launches."""
 
     requires_calibration = False
     is_trainable = False
@@ -150,7 +151,8 @@ class DualGemmQuantizer(HfQuantizer):
     # ---- while they are loaded ----
 
     def param_needs_quantization(self, model, param_name, **_):
-        """True of the tensors of a weight: they come in the checkpoint's shapes, which are checked afterwards."""
+        """Returns whether this is a tensor of a weight. Such tensors come in the checkpoint's shapes, which are checked
+        afterwards."""
         path, _, name = param_name.rpartition(".")
         module = model.get_submodule(path)
         return isinstance(module, Weights) and name in module.names[:4]
@@ -182,7 +184,7 @@ class DualGemmQuantizer(HfQuantizer):
                 raise ValueError(f"{name}: is not on a device; NVFP4 weights cannot be offloaded by a device_map")
             check_device(tensor.device, self.quantization_config.a_format)
         try:
-            module.load_state_dict(module.state_dict(), assign=True)  # which checks their shapes and types
+            module.load_state_dict(module.state_dict(), assign=True)  # checks their shapes and types
         except RuntimeError as error:
             raise ValueError(f"{name}: {error}") from None
 
@@ -191,7 +193,7 @@ class DualGemmQuantizer(HfQuantizer):
 
 
 def _register(register, known, kind):
-    """A name is registered once; who imports this module twice, or has a class of that name, keeps the first."""
+    """Registers a class under METHOD, unless one is registered already. If that is another class, it warns."""
     if METHOD not in known: register(METHOD)(kind)
     elif known[METHOD].__qualname__ != kind.__qualname__:
         warnings.warn(f"quant_method {METHOD!r} is registered for {known[METHOD]!r} already, which stays")

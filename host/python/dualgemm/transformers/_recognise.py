@@ -1,5 +1,5 @@
-"""Which modules are gated MLPs, or experts of that kind: the forward of a small copy is run, and compared with what
-GatedMLP and MoE compute. Names and classes alone decide nothing."""
+"""Finds out which modules are gated MLPs, or experts of that kind: it runs the forward of a small copy, and compares it
+with what GatedMLP and MoE compute. Names and classes alone decide nothing."""
 import copy
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -13,10 +13,10 @@ from ..nn._layouts import MODULES, ROWS
 _FUNCTIONS = {"silu": functional.silu, "gelu": functional.gelu, "relu": functional.relu, "sigmoid": torch.sigmoid,
               "gelu_pytorch_tanh": lambda x: functional.gelu(x, approximate="tanh")}
 _BY_NUMBER = {_activations.GATED[name]: function for name, function in _FUNCTIONS.items()}
-_ACTIVATIONS = ("act_fn", "activation_fn", "act", "activation")  # what classes of transformers call theirs
-_WIDTH, _INNER = 32, 48            # of the copy
-_MAGNITUDES = (0.1, 1.0, 30.0)     # of its inputs: the last one reaches what clamps
-_CLOSE = 1e-5                      # relative to the largest output: float32 inside of a forward is allowed
+_ACTIVATIONS = ("act_fn", "activation_fn", "act", "activation")  # what classes of transformers call their activation
+_WIDTH, _INNER = 32, 48            # sizes of the copy
+_MAGNITUDES = (0.1, 1.0, 30.0)     # of its inputs; the largest shows whether it clamps
+_CLOSE = 1e-5                      # relative to the largest output, so that a forward may compute in float32
 FUSED = ("gate_up_proj", "down_proj")
 
 
@@ -24,17 +24,17 @@ class Gated(NamedTuple):
     """What a gated MLP computes."""
     linears: tuple      # MODULES, or FUSED
     activation: str
-    rows: str           # one of ROWS, of a gate_up_proj
+    rows: str           # one of ROWS: the order of a gate_up_proj's rows
 
 
 class Stacks(NamedTuple):
-    """What experts compute whose weights are gate_up_proj [experts, 2 intermediate, hidden] and down_proj."""
+    """What experts compute, if their weights are gate_up_proj [experts, 2 intermediate, hidden] and down_proj."""
     activation: str
     rows: str
 
 
 def _activation(module):
-    """By the name that GatedMLP knows; None if it does not."""
+    """Returns the name that GatedMLP has for a module's activation, or None."""
     function = next((getattr(module, name) for name in _ACTIVATIONS if hasattr(module, name)), None)
     try:
         name = _activations.name_of(function)
@@ -48,26 +48,26 @@ def _numbers(generator, *shape):
 
 
 def _parameter(generator, shape):
-    """Random numbers in float64 on the CPU."""
+    """Returns a parameter with random numbers, in float64 on the CPU."""
     return torch.nn.Parameter(_numbers(generator, *shape) / shape[-1]**0.5, requires_grad=False)
 
 
 def _small(linear, n, k, generator):
-    """A linear of such numbers, with a bias where `linear` has one."""
+    """Returns a linear of random numbers, with a bias if `linear` has one."""
     made = torch.nn.Linear(k, n, linear.bias is not None, device="meta", dtype=torch.float64)
     for name, parameter in list(made.named_parameters()): setattr(made, name, _parameter(generator, parameter.shape))
     return made
 
 
 def _copy_of(module, **others):
-    """The module with other parameters or modules, and everything else shared."""
+    """Returns a copy of the module that has other parameters or modules, and shares everything else."""
     made = torch.nn.Module.__new__(type(module))
     made.__dict__.update(module.__dict__, training=False, **others)
     return made
 
 
 def on_meta(module):
-    """The module with the shapes and types of its parameters, and without their memory."""
+    """Returns a copy of the module whose parameters have shapes and types, and no memory."""
     parameters = {name: each if each is None else torch.nn.Parameter(each.detach().to("meta"), requires_grad=False)
                   for name, each in module._parameters.items()}
     children = {name: child if child is None else on_meta(child) for name, child in module._modules.items()}
@@ -75,14 +75,14 @@ def on_meta(module):
 
 
 def _combined(act, both, rows):
-    """act(gate) * up of what a gate_up_proj returns."""
+    """Returns act(gate) * up of what a gate_up_proj returns."""
     gate, up = both.chunk(2, -1) if rows == "stacked" else both.unflatten(-1, (-1, 2)).unbind(-1)
     return act(gate) * up
 
 
 @torch.no_grad()
 def _agrees(module, expected, inputs):
-    """Whether the module's forward and another function return the same, of inputs of every magnitude."""
+    """Returns whether the module's forward and another function return the same for inputs of every magnitude."""
     for magnitude in _MAGNITUDES:
         x, *others = inputs(magnitude)
         wanted = expected(x, *others)
@@ -96,7 +96,7 @@ def _agrees(module, expected, inputs):
 
 
 def _has_others(module, names):
-    """Whether something besides `names` has numbers of its own."""
+    """Returns whether a module has parameters or buffers besides those of `names`."""
     own = [value for name, value in (*module._parameters.items(), *module._buffers.items()) if name not in names]
     children = [child for name, child in module._modules.items() if name not in names and child is not None]
     return any(value is not None for value in own) or any(
@@ -112,8 +112,8 @@ def _has_linears(module, names):
 
 
 def gated(module):
-    """A Gated if the module computes down_proj(act(gate_proj(x)) * up_proj(x)), or the same of a gate_up_proj, with an
-    activation that GatedMLP has; else None."""
+    """Returns a Gated if the module computes down_proj(act(gate_proj(x)) * up_proj(x)), or the same with a
+    gate_up_proj, and GatedMLP has the activation; else None."""
     names = next((names for names in (MODULES, FUSED) if _has_linears(module, names)), None)
     activation = names and _activation(module)
     if not activation: return None
@@ -134,7 +134,8 @@ def gated(module):
 
 
 def in_three(module, found):
-    """The module's three linears, as GatedMLP.from_float takes them. Those of a gate_up_proj are views of it."""
+    """Returns the module's three linears, as GatedMLP.from_float takes them. Gate and up are views of a
+    gate_up_proj."""
     if found.linears == MODULES: return module
     fused, parts = module.gate_up_proj, {}
     for part, name in enumerate(MODULES[:2]):
@@ -149,20 +150,20 @@ def in_three(module, found):
 # ---- experts ----
 
 def has_stacks(module):
-    """Whether the module has the weights of experts."""
+    """Returns whether the module has stacked weights of experts."""
     return all(getattr(module._parameters.get(name), "ndim", 0) == 3 for name in FUSED)
 
 
 def stacks(module):
-    """A Stacks if the module computes, of x, top_k_index and top_k_weights, each token's sum of its experts; else None.
-    The copy has as many experts."""
+    """Returns a Stacks if the module computes each token's weighted sum of its experts from x, top_k_index and
+    top_k_weights; else None. The small copy has as many experts as the module."""
     activation = None if _has_others(module, FUSED) else _activation(module)
     if not activation: return None
     experts, generator = len(module.down_proj), torch.Generator("cpu").manual_seed(7)
     weights = {"gate_up_proj": _parameter(generator, (experts, 2 * _INNER, _WIDTH)),
                "down_proj": _parameter(generator, (experts, _WIDTH, _INNER))}
     small = _copy_of(module, _parameters={**module._parameters, **weights})
-    if hasattr(module, "config"):  # another implementation may not take float64
+    if hasattr(module, "config"):  # an implementation other than eager may not take float64
         small.config = copy.deepcopy(module.config)
         small.config._experts_implementation = "eager"
     act = _BY_NUMBER[_activations.GATED[activation]]

@@ -17,7 +17,7 @@ class Replaced(NamedTuple):
 
 
 def _shared(model):
-    """Parameters that more than one module holds, as an lm_head and its embeddings may."""
+    """Returns the ids of parameters that more than one module holds, as an lm_head and its embeddings may."""
     seen, shared = set(), set()
     for module in model.modules():
         for parameter in module._parameters.values():
@@ -43,7 +43,7 @@ def _check_types(name, module, types):
 
 
 def _declare_input_scale(linear):
-    """For a checkpoint's: the loader puts it where it finds a tensor of that name."""
+    """Declares an input scale, since the loader puts a checkpoint's only where a tensor of that name is."""
     setattr(linear, linear.names.input_scale, torch.ones((), dtype=torch.float32, device="meta"))
 
 
@@ -53,19 +53,19 @@ class _Replacing:
         self.shared = _shared(model)
 
     def scheme(self, name, linear):
-        """None if the linear stays."""
+        """Returns the Scheme of a linear, or None if it stays."""
         if type(linear) is not torch.nn.Linear or id(linear.weight) in self.shared or name in self.keep: return None
         return self.reader.scheme(name, linear)
 
     def scheme_of_experts(self, name, module):
-        """That of the first expert's linear, by the name that it has in checkpoints."""
+        """Returns the Scheme of the first expert's down projection, by the name that it has in checkpoints."""
         *_, n, k = module.down_proj.shape
         words = [f"{name}.0.down_proj", f"{name}.0.w2"]
         known = next((word for word in words if word in self.reader.named), words[0])
         return self.reader.scheme(known, torch.nn.Linear(k, n, False, device="meta"))
 
     def found(self, name, module):
-        """(scheme, what the module is, None for a linear), or None if it stays."""
+        """Returns (scheme, what the module is), or None if it stays. What a module is is None for a linear."""
         if has_stacks(module):
             scheme = self.scheme_of_experts(name, module)
             if scheme is None: return None
@@ -80,7 +80,8 @@ class _Replacing:
         return scheme and (scheme, None)
 
     def plan(self, types):
-        """(name, scheme, what the module is) of each that is replaced. All of them are checked, and none changes."""
+        """Yields (name, scheme, what the module is) of each module that is to be replaced. It checks all, and changes
+        none."""
         done = ()
         for name, module in self.model.named_modules():
             if not name or name.startswith(done): continue
@@ -99,8 +100,9 @@ class _Replacing:
             done = (name + ".",)
 
     def groups(self, plan):
-        """Lists of names of linears that share a launch, in the order of their calls. One whose rows are no multiple of
-        an atom's can be but the last; others have their own launch."""
+        """Yields lists of names of linears that share a launch, in the order of their calls. They are children of one
+        module, and have one scheme. A linear whose rows do not fill atoms can only be the last of its list; elsewhere
+        it is left out."""
         children = {}  # by the name of the module that has them
         for name, scheme, was in plan:
             parent, _, child = name.rpartition(".")
@@ -115,7 +117,7 @@ class _Replacing:
                     yield [f"{parent}.{name}" if parent else name for name in names]
 
     def make(self, modules, scheme, was):
-        """In place of one module, or of linears that share a launch."""
+        """Returns the replacements of one module, or of linears that share a launch."""
         module, options = modules[0], dict(format=scheme.format, **self.options)
         if isinstance(was, Stacks): made = [Experts.of_stacks(module, was, **options)]
         elif isinstance(was, Gated): made = [nn.GatedMLP.from_float(in_three(module, was), was.activation, **options)]
@@ -128,11 +130,11 @@ class _Replacing:
 
 
 def replace(model, reader, keep=(), types=(), share_input=True, **options):
-    """Replaces modules in place, and returns them, each a Replaced. `reader` says which linears are quantised; those of
-    the names `keep` stay. A gated MLP whose linears have the same scheme becomes one module; of every other the linears
-    are replaced one by one, and with `share_input` those that get the same tensor share a launch. `types` are those
-    that weights may have, where any are given. `options` are those of every dualgemm.nn.Linear. Where anything is
-    refused, nothing is replaced."""
+    """Replaces modules in place, and returns a Replaced for each. `reader` says which linears are quantised; linears
+    with a name of `keep` stay. A gated MLP whose linears have the same scheme becomes one module. Elsewhere linears are
+    replaced one by one; with `share_input` those that get the same tensor share a launch. `types`, unless empty, are
+    the types that weights may have. `options` are those of every dualgemm.nn.Linear. If anything is refused, nothing is
+    replaced."""
     replacing, made = _Replacing(model, reader, keep, options), {}
     plan = list(replacing.plan(types))  # names alone: a weight is freed once quantised
     groups = {group[0]: group for group in (replacing.groups(plan) if share_input else ())}

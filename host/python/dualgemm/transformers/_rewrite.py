@@ -1,4 +1,4 @@
-"""A checkpoint of another quant_method under this package's: in memory, or in its config.json."""
+"""Puts a checkpoint of another quant_method under this package's, in memory or in its config.json."""
 import json
 import os
 import pathlib
@@ -8,22 +8,22 @@ from transformers.utils import cached_file
 
 from ._checkpoint import reader, unified, with_options
 
-_ORIGINAL = "original_quant_method"  # has the whole quantization_config that was there before, or null for none
-_LEGACY = "hf_quant_config.json"  # ModelOpt's, beside a config.json that says nothing
+_ORIGINAL = "original_quant_method"  # this field holds the quantization_config that was there before; null: none was
+_LEGACY = "hf_quant_config.json"  # ModelOpt's file, for a config.json without a quantization_config
 
 
 def renamed(stored, original, a_format, flags, share_input):
-    """A stored quantization_config, as a dictionary, with this package's quant_method. `original` is what config.json
-    has instead of it, or None. Raises ValueError if it is none that is read here."""
+    """Returns a stored quantization_config, a dictionary, with this package's quant_method. `original` is the one that
+    config.json has, or None. Raises ValueError if this package does not read the stored one."""
     found = unified(stored)
     reader(found)
     return with_options({**found, _ORIGINAL: original}, a_format, flags, share_input)
 
 
 def model_config(checkpoint, a_format="auto", flags=0, share_input=True, **named):
-    """The configuration of a model, for from_pretrained(checkpoint, config=...): as AutoConfig.from_pretrained reads
-    it, with this package's quant_method. The checkpoint does not change. With `share_input` linears of one input, as
-    query, key and value, share a launch. `named` goes to AutoConfig.from_pretrained."""
+    """Returns the configuration of a model, for from_pretrained(checkpoint, config=...): the one that
+    AutoConfig.from_pretrained reads, with this package's quant_method. The checkpoint does not change. `a_format`,
+    `flags` and `share_input` are those of DualGemmConfig. `named` goes to AutoConfig.from_pretrained."""
     config = AutoConfig.from_pretrained(checkpoint, **named)
     stored = getattr(config, "quantization_config", None) or getattr(config.get_text_config(decoder=True),
                                                                      "quantization_config", None)
@@ -40,8 +40,9 @@ def model_config(checkpoint, a_format="auto", flags=0, share_input=True, **named
 
 
 def rewrite(folder, a_format="auto", flags=0, restore=False):
-    """Changes the quantization_config of a folder's config.json; with `restore` back to what it was. Returns the new
-    quant_method; None where there was none. Nothing but config.json changes, and that in one step."""
+    """Changes the quantization_config of a folder's config.json, or with `restore` changes it back to what it was.
+    Returns the new quant_method, or None if config.json has none now. No other file changes, and config.json changes in
+    one step."""
     path = pathlib.Path(folder) / "config.json"
     config, legacy = json.loads(path.read_text()), path.with_name(_LEGACY)
     original = stored = config.get("quantization_config")
