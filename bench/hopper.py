@@ -25,7 +25,7 @@ Hopper GPUs, and the means that speed_up.py draws.
     hopper.py h100_models_worst | h200_models_worst
                                      the thirty of these that are slowest beside cuBLASLt
     hopper.py h100_ffn | h200_ffn    layers of two launches: our time, and how many times as long cuBLASLt takes
-    hopper.py h100_model | h100_model_compiled
+    hopper.py h100_model | h100_model_static | h100_model_compiled
                                      a model (torch/model.py): milliseconds, and how many times faster than in bf16
 """
 import json
@@ -307,7 +307,7 @@ def main():
     elif what in ("h200_models_by_m", "h100_models_by_m"): models_by_m(what[:4])
     elif what in ("h200_models_worst", "h100_models_worst"): models_worst(what[:4])
     elif what in ("h200_ffn", "h100_ffn"): layers(what)
-    elif what in ("h100_model", "h100_model_compiled"): model(what)
+    elif what in ("h100_model", "h100_model_static", "h100_model_compiled"): model(what)
     elif any(what in gpus for gpus in REPORTS.values()): problems(what)
     else: sys.exit(__doc__)
 

@@ -1,7 +1,7 @@
 // instance.h -- an instance, which is a compiled kernel as host/ sees it, and the table of all instances. Two
-// instances that differ only in the 16-bit type of C share a kernel. Every translation unit of instances has
-// a list of its own; the table names the lists (instances.def). All of it is constant-initialised, so that a
-// call from a static constructor finds it complete.
+// instances that differ only in the 16-bit type of C mostly share a kernel. Every translation unit of
+// instances has a list of its own; the table names the lists (instances.def). All of it is
+// constant-initialised, so that a call from a static constructor finds it complete.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct InstanceList {
   int32_t count;
 };
 
-// Returns the instances of some kernels, those of one kernel side by side. Entry<Traits, Output>::kInstance is
-// the instance of a kernel that writes Output.
+// Returns the instances of some kernels, those of one kernel side by side. Entry<Traits, Output>::kInstance
+// is the instance of a kernel that writes Output.
 template <template <class, class> class Entry, class Traits, class... Output>
 auto instances_of_kernel(List<Output...>) -> List<Entry<Traits, Output>...>;
 template <class... Entries>

@@ -123,6 +123,8 @@ def of_contender(contender):
 
 
 CONTENDERS = {"bf16": lambda model: model, "dualgemm": convert,
+              "dualgemm, PDL, static": lambda model: convert(
+                  model, flags=dualgemm.FLAG_PDL | dualgemm.FLAG_STATIC_WEIGHTS),
               "dualgemm, batch invariant": lambda model: convert(model, flags=dualgemm.FLAG_BATCH_INVARIANT)}
 if HummingLayer: CONTENDERS["Humming"] = lambda model: replaced(model, HummingLinear)
 

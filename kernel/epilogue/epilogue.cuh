@@ -67,9 +67,9 @@ class PlainProduct {
 
 // What an instance computes from its accumulators is fixed when it is compiled (Plain, or PlainLinear for one
 // product), or the launch says it (General). The same is true of the type of C. For an A in NVFP4 each set of
-// options gives two plain instances, for fp16 and for bf16, which share a kernel and have neighbouring ids,
-// and a general one for all types. For an A of 16 bits sixteen_bit.cuh and one_product.cuh list which there
-// are. kernel/README.md says how to add an activation or an output.
+// options gives two plain instances, for fp16 and for bf16, which have neighbouring ids and mostly share a
+// kernel, and a general one for all types. For an A of 16 bits sixteen_bit.cuh and one_product.cuh list which
+// there are. kernel/README.md says how to add an activation or an output.
 template <class Activation>
 struct Plain {
   static constexpr bool kGeneral = false;

@@ -183,11 +183,6 @@ struct Output16 : DirectOutput {
   using Element = uint16_t;
   template <class Traits, class Layout>
   using Writer = DirectWriter<Traits, Self, Layout>;
-  // Calls the function with an output of one type, so that no register is needed for the choice.
-  template <class Function>
-  DUALGEMM_DEVICE static void with_type(const Params& p, const Tile& tile, const Function& function) {
-    function(Self(p, tile));
-  }
 };
 
 struct Fp16 : Output16<Fp16> {
@@ -214,18 +209,11 @@ struct Bf16 : Output16<Bf16> {
 // threads take the same branch.
 struct Fp16OrBf16 : Output16<Fp16OrBf16> {
   using Instances = List<Fp16, Bf16>;
-  DUALGEMM_DEVICE Fp16OrBf16(const Params& p, const Tile&) : bf16(writes_bf16(p)) {}
+  DUALGEMM_DEVICE Fp16OrBf16(const Params& p, const Tile&)
+      : bf16(p.c_type == static_cast<int32_t>(CType::kBf16)) {}
   DUALGEMM_DEVICE void put(uint32_t* words, int i, TwoFloats x) const {
     if (bf16) Bf16::put(words, i, x);
     else Fp16::put(words, i, x);
-  }
-  template <class Function>
-  DUALGEMM_DEVICE static void with_type(const Params& p, const Tile& tile, const Function& function) {
-    if (writes_bf16(p)) function(Bf16(p, tile));
-    else function(Fp16(p, tile));
-  }
-  DUALGEMM_DEVICE static bool writes_bf16(const Params& p) {
-    return p.c_type == static_cast<int32_t>(CType::kBf16);
   }
   bool bf16;
 };

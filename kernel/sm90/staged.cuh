@@ -28,13 +28,14 @@ template <class Traits>
 class FinishStaged {
   static constexpr Plan kPlan = Traits::kPlan;
   using Results = StagedResults<Traits>;
+  using Output = typename Traits::Output;
   static constexpr int kProducts = kPlan.mma.accumulators;
   static constexpr int kMatrices = Results::kRows / 8;  // of eight rows of C
   static constexpr int kLaneColumns = Sums<Traits>::kColumns;
   static constexpr int kColumns = kPlan.consumers.columns;
   static constexpr int kPieceBytes = 16, kPieces = kColumns * 2 / kPieceBytes;
   static constexpr int kStoredRows = kWarpgroup / kPieces;  // at once
-  static_assert(Traits::Output::kBits == 16);
+  static_assert(Output::kBits == 16);
 
  public:
   DUALGEMM_DEVICE FinishStaged(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta,
@@ -43,18 +44,8 @@ class FinishStaged {
 
   template <int kSumRows>
   DUALGEMM_DEVICE void finish(const Sums<Traits, kSumRows>& sums, const Tile& tile) {
-    using Output = typename Traits::Output;
-    // A tile of 256 rows has no register left for the type of C beside the sums: there is code for each type. In
-    // other tiles that would make the last instructions of a launch, which come from DRAM, arrive later.
-    if constexpr (kPlan.tile.m == 256)
-      Output::with_type(p_, tile, [&](const auto& output) { finish_as(output, sums, tile); });
-    else finish_as(Output(p_, tile), sums, tile);
-  }
-
- private:
-  template <class Output, int kSumRows>
-  DUALGEMM_DEVICE void finish_as(const Output& output, const Sums<Traits, kSumRows>& sums, const Tile& tile) {
     const typename Traits::Arithmetic::template Of<Traits, FragmentLayout> arithmetic(p_, tile, {});
+    const Output output(p_, tile);
 #pragma unroll
     for (int first = 0; first < kSumRows; first += Results::kRows) {
       if (!Reduction<Traits>::finishes(slice_, first)) continue;
@@ -70,7 +61,7 @@ class FinishStaged {
             fragment.acc2[i] = __float_as_uint(sums.up(at, column) * Traits::kUnscale);
         }
         uint32_t matrices[kMatrices];
-        arithmetic.finish(fragment, 0, Packed<Output>{output}, matrices);
+        arithmetic.finish(fragment, 0, Packed{output}, matrices);
         auto& place = results_.bytes[consumer_.column_group()][place_];
         // Lane i gives the address of row i. An stmatrix of one matrix uses only the addresses of lanes 0-7,
         // one of two matrices only those of lanes 0-15.
@@ -85,8 +76,8 @@ class FinishStaged {
     }
   }
 
+ private:
   // The writer that the arithmetic hands its results to.
-  template <class Output>
   struct Packed {
     const Output& output;
     template <int kCount>
