@@ -205,15 +205,16 @@ struct Bf16 : Output16<Bf16> {
   }
 };
 
-// The output of a kernel that two instances share: the launch says which of the two types it writes. All
-// threads take the same branch.
+// The output of a kernel that two instances share: the launch says which of the two types it writes. Both
+// conversions are made and one is taken: with a branch between them, ptxas 13.0 was no longer sure that all
+// lanes of a warp take another branch of the epilogue together.
 struct Fp16OrBf16 : Output16<Fp16OrBf16> {
   using Instances = List<Fp16, Bf16>;
   DUALGEMM_DEVICE Fp16OrBf16(const Params& p, const Tile&)
       : bf16(p.c_type == static_cast<int32_t>(CType::kBf16)) {}
   DUALGEMM_DEVICE void put(uint32_t* words, int i, TwoFloats x) const {
-    if (bf16) Bf16::put(words, i, x);
-    else Fp16::put(words, i, x);
+    const uint32_t as_fp16 = Fp16::pack(x.first, x.second), as_bf16 = Bf16::pack(x.first, x.second);
+    words[i / 2] = bf16 ? as_bf16 : as_fp16;
   }
   bool bf16;
 };
