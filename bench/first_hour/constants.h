@@ -12,12 +12,12 @@ namespace bench {
 enum class Known {
   kNot,       // the model of this architecture has no such term
   kMeasured,  // a microbenchmark measures it
-  kInPart,    // a microbenchmark measures a part of it, or under other conditions; whole launches tell the rest
-  kFitted,    // only times of whole launches tell (calibrate.cpp)
-  kCounted,   // in machine code
+  kInPart,  // a microbenchmark measures a part of it, or under other conditions; whole launches tell the rest
+  kFitted,  // only times of whole launches tell (calibrate.cpp)
+  kCounted,  // in machine code
 };
 
-struct Constant {
+struct ModelConstant {
   std::string_view name;
   double dualgemm::CostConstants::*value;
   Known sm90, sm100;
@@ -27,7 +27,7 @@ struct Constant {
 
 #define CONSTANT(name, sm90, sm100) \
   { #name, &dualgemm::CostConstants::name, Known::sm90, Known::sm100 }
-inline constexpr Constant kConstants[] = {
+inline constexpr ModelConstant kModelConstants[] = {
     CONSTANT(clock, kMeasured, kMeasured),
     CONSTANT(fill_per_sm, kInPart, kMeasured),
     CONSTANT(fill_all_sms, kMeasured, kMeasured),
@@ -74,22 +74,22 @@ inline constexpr Constant kConstants[] = {
 
 // Beside these numbers there is one function, b200_mma_cycles, which measurements call mma_cycles.
 static_assert(sizeof(dualgemm::CostConstants) ==
-                  std::size(kConstants) * sizeof(double) + sizeof(dualgemm::CostConstants::mma_cycles),
-              "kConstants: the cost model has a constant that is not listed here");
+                  std::size(kModelConstants) * sizeof(double) + sizeof(dualgemm::CostConstants::mma_cycles),
+              "kModelConstants: the cost model has a constant that is not listed here");
 
 constexpr std::string_view text(Known known) {
   switch (known) {
-    case Known::kNot: return "no such term";
-    case Known::kMeasured: return "measured";
+    case Known::kNot: return "nothing";
+    case Known::kMeasured: return "measurement";
     case Known::kInPart: return "measured in part";
-    case Known::kFitted: return "fitted";
-    case Known::kCounted: return "counted";
+    case Known::kFitted: return "fit to launches";
+    case Known::kCounted: return "machine code";
   }
   return "";
 }
 
 // Returns how far the sources of a constant allow it to be off; nothing where there is no range.
-inline const dualgemm::CostRange* range_of(const Constant& constant, dualgemm::Arch arch) {
+inline const dualgemm::CostRange* range_of(const ModelConstant& constant, dualgemm::Arch arch) {
   for (const dualgemm::CostRange& range : dualgemm::cost_table(arch).ranges)
     if (range.constant == constant.value) return &range;
   return nullptr;

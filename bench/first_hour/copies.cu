@@ -126,9 +126,9 @@ class Source {
         map_(map_of(words_.data(), rows(), kBoxRows)) {
     number_rows<<<on.simulated ? 1 : 4 * on.sms, 256>>>(words_.data(), rows());
     check_cuda(cudaGetLastError(), "number_rows");
-    check_cuda(cudaFuncSetAttribute(bring, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    kMostStages * kBoxBytes),
-               "cudaFuncSetAttribute");
+    check_cuda(
+        cudaFuncSetAttribute(bring, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostStages * kBoxBytes),
+        "cudaFuncSetAttribute");
     check_cuda(cudaFuncSetAttribute(issue, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     kIssued * kSmallRows * kRowBytes),
                "cudaFuncSetAttribute");
@@ -176,8 +176,9 @@ void measure_fill(const Subject& on, Source& source, Findings* out) {
   const auto fill = [&](const char* name, const char* constant, int32_t ctas, int32_t share) {
     const int32_t each = on.simulated ? 2 : ctas == 1 ? 256 : share == 1 ? 8 : 16;
     const Walk walk{on.rounds(1024), kMostStages, share, each, 0};
-    out->measure(on, name, "bytes per us", constant,
-                 [&, walk, ctas] { return 1.0 * ctas * walk.copies * kBoxBytes / source.cycles(ctas, walk) * on.mhz; });
+    out->measure(on, name, "bytes per us", constant, [&, walk, ctas] {
+      return 1.0 * ctas * walk.copies * kBoxBytes / source.cycles(ctas, walk) * on.mhz;
+    });
   };
   fill("TMA into one SM", "fill_per_sm", 1, 1);
   fill("TMA into all SMs, neighbours read the same", "fill_all_sms", on.ctas(), 2);
@@ -188,7 +189,9 @@ void measure_fill(const Subject& on, Source& source, Findings* out) {
 
 // The time of a round trip by Little's law, with more and more bytes under way in all SMs.
 void measure_round_trips(const Subject& on, Source& source, Findings* out) {
-  const auto name = [](int32_t stages) { return std::to_string(stages * kBoxBytes / 1024) + " KB under way in each SM"; };
+  const auto name = [](int32_t stages) {
+    return std::to_string(stages * kBoxBytes / 1024) + " KB under way in each SM";
+  };
   for (const int32_t stages : {4, 8, kMostStages}) {
     const Walk walk{on.rounds(512), std::min(stages, on.rounds(stages)), 2, on.simulated ? 2 : 16, 0};
     out->measure(on, name(stages), "us", "",
@@ -210,8 +213,7 @@ void measure_dram(const Subject& on, Source& source, Findings* out) {
   });
   const auto rate = [&](int32_t copies) {
     const int32_t all = copies * on.ctas();
-    const double cycles =
-        source.cycles(on.ctas(), {copies, kMostStages, 1, copies, source.forgotten(all)});
+    const double cycles = source.cycles(on.ctas(), {copies, kMostStages, 1, copies, source.forgotten(all)});
     const double first = out->values("a TMA copy of 16 KB from DRAM")[0] * on.mhz;
     return 1.0 * all * kBoxBytes / std::max(1.0, cycles - first) * on.mhz;
   };
@@ -227,7 +229,8 @@ void measure_l2(const Subject& on, Source& source, Findings* out) {
   for (int repeat = 0; repeat < on.repeats; ++repeat) {
     double before = 0, fast = 0, size = 0;
     for (int step = 1; step <= kSteps; ++step) {
-      const int32_t each = on.simulated ? 2 : static_cast<int32_t>(on.l2_bytes * step / 8 / kBoxBytes / on.ctas());
+      const int32_t each =
+          on.simulated ? 2 : static_cast<int32_t>(on.l2_bytes * step / 8 / kBoxBytes / on.ctas());
       const Walk walk{3 * each, kMostStages, 1, each, 0};
       source.cycles(on.ctas(), walk);
       const double rate = 1.0 * on.ctas() * walk.copies * kBoxBytes / source.cycles(on.ctas(), walk) * on.mhz;

@@ -57,7 +57,8 @@ __device__ void meet() {
 
 // Writes the cycles of each round of a CTA, and what each lane has added up in all rounds.
 template <int kCtas, Protocol kProtocol>
-__global__ void __launch_bounds__(kThreads, 1) exchange(int lanes, int rounds, int64_t* cycles, float* totals) {
+__global__ void __launch_bounds__(kThreads, 1)
+    exchange(int lanes, int rounds, int64_t* cycles, float* totals) {
   using S = Sums<kCtas>;
   extern __shared__ __align__(1024) uint8_t bytes[];
   auto& smem = *reinterpret_cast<S*>(bytes);

@@ -97,8 +97,11 @@ void measure_launches(const Subject& on, Findings* out) {
     const std::string with = pdl ? " with PDL" : "";
     out->measure(on, "an empty launch on a stream" + with, "us", pdl ? "" : "fixed",
                  [&] { return on_stream_us(stream, launches, launch, taken); });
-    const TimedGraph graph([&](cudaStream_t) { for (int i = 0; i < launches; ++i) launch(); }, launches,
-                           stream.get());
+    const TimedGraph graph(
+        [&](cudaStream_t) {
+          for (int i = 0; i < launches; ++i) launch();
+        },
+        launches, stream.get());
     out->measure(on, "an empty launch in a graph" + with, "us", "", [&] { return graph.replay_us(); });
   }
 }

@@ -69,8 +69,8 @@ Place find_place() {
 
 bench::Subject subject_of(const Place& place, const Options& options) {
   int l2 = 0;
-  dualgemm_test::check_cuda(
-      cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, place.device.ordinal), "cudaDeviceGetAttribute");
+  dualgemm_test::check_cuda(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, place.device.ordinal),
+                            "cudaDeviceGetAttribute");
   return {place.arch, place.device.sm_count, static_cast<size_t>(l2), place.simulated,
           place.simulated ? 1 : options.repeats};
 }
@@ -79,7 +79,7 @@ bench::Subject subject_of(const Place& place, const Options& options) {
 json constants_json(const Place& place) {
   const dualgemm::CostConstants& in_use = dualgemm::cost_constants(place.arch, place.device.memory_gb_s);
   json all = json::array();
-  for (const bench::Constant& constant : bench::kConstants) {
+  for (const bench::ModelConstant& constant : bench::kModelConstants) {
     const Known known = constant.known(place.arch);
     if (known == Known::kNot) continue;
     json one{{"name", constant.name}, {"in_use", in_use.*constant.value}, {"known", text(known)}};
@@ -93,15 +93,15 @@ json constants_json(const Place& place) {
 }
 
 // Returns the constant that a measurement stands for; null where the model of this GPU has no such term.
-const bench::Constant* constant_of(const Place& place, const bench::Measurement& x) {
-  for (const bench::Constant& constant : bench::kConstants)
+const bench::ModelConstant* constant_of(const Place& place, const bench::Measurement& x) {
+  for (const bench::ModelConstant& constant : bench::kModelConstants)
     if (constant.name == x.constant && constant.known(place.arch) != Known::kNot) return &constant;
   return nullptr;
 }
 
 json measurement_json(const Place& place, const bench::Measurement& x) {
   json one{{"name", x.name}, {"unit", x.unit}};
-  if (const bench::Constant* constant = constant_of(place, x)) {
+  if (const bench::ModelConstant* constant = constant_of(place, x)) {
     one["constant"] = constant->name;
     one["in_use"] = dualgemm::cost_constants(place.arch, place.device.memory_gb_s).*constant->value;
   } else if (std::isfinite(x.modelled)) {
@@ -121,7 +121,8 @@ std::string number(const json& one, const char* field) {
 }
 
 void print(const json& measurements) {
-  const bench::Table table({{"what", 44, true}, {"unit", 6, true}, {"median", 9}, {"p10", 9}, {"p90", 9}, {"in use", 9}});
+  const bench::Table table(
+      {{"what", 44, true}, {"unit", 6, true}, {"median", 9}, {"p10", 9}, {"p90", 9}, {"in use", 9}});
   fmt::print("{}", table.heading());
   for (const json& one : measurements)
     fmt::print("{}", table.line({one.at("name"), one.at("unit"), number(one, "median"), number(one, "p10"),

@@ -70,7 +70,8 @@ __device__ void copy(const Operands& x, uint32_t window) {
 
 template <int kGroup>
 __device__ void multiply(const Operands& x, uint32_t instruction, int step, uint32_t window) {
-  const uint64_t a = ptx::operand_descriptor(ptx::smem_u32(x.a)), b = ptx::operand_descriptor(ptx::smem_u32(x.b));
+  const uint64_t a = ptx::operand_descriptor(ptx::smem_u32(x.a)),
+                 b = ptx::operand_descriptor(ptx::smem_u32(x.b));
   const uint32_t sfa = x.base + kWindows + window * kWindowColumns, offset = step % 4 * (kMmaK / 2);
   ptx::tcgen05_mma_mxf4nvf4_block16<kGroup>(x.base, ptx::advance(a, offset), ptx::advance(b, offset),
                                             instruction, sfa, sfa + 4, step > 0);
@@ -191,7 +192,8 @@ std::string name_of(int group, int n, int copies, Copies way) {
                            : way == Copies::kClumped  ? "for four mma at once"
                                                       : "by another thread";
   const std::string mma = "mma of " + std::to_string(128 * group) + " x " + std::to_string(n) + " x 64";
-  return copies == 0 ? mma : mma + ", " + std::to_string(copies) + (copies == 1 ? " copy " : " copies ") + when;
+  return copies == 0 ? mma
+                     : mma + ", " + std::to_string(copies) + (copies == 1 ? " copy " : " copies ") + when;
 }
 
 template <int kGroup, int kCopies, Copies kWay>
@@ -316,9 +318,8 @@ void measure_tensor_memory(const Subject& on, Findings* out) {
   const std::vector<double>& wide = out->values("tcgen05.ld of 32 columns");
   for (size_t i = 0; i < wide.size(); ++i) fixed.values.push_back(narrow[i] - (wide[i] - narrow[i]) * 8 / 24);
   out->add(fixed);
-  out->measure(on, "loads of tensor memory", "bytes per cycle", "tensor_bytes", [&] {
-    return 32 * 4.0 * kLoadThreads / load_cycles<32>(rounds, kLoadThreads);
-  });
+  out->measure(on, "loads of tensor memory", "bytes per cycle", "tensor_bytes",
+               [&] { return 32 * 4.0 * kLoadThreads / load_cycles<32>(rounds, kLoadThreads); });
 }
 
 }  // namespace bench

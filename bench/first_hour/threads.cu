@@ -24,9 +24,8 @@ using dualgemm_test::DeviceArray;
 
 // The bytes are zeros, which nobody but the host knows.
 template <bool kCached>
-__global__ void __launch_bounds__(32)
-    chase(const uint32_t* zeros, int64_t first, int64_t stride, int64_t size, int loads, int64_t* cycles,
-          uint32_t* sum) {
+__global__ void __launch_bounds__(32) chase(const uint32_t* zeros, int64_t first, int64_t stride,
+                                            int64_t size, int loads, int64_t* cycles, uint32_t* sum) {
   if (threadIdx.x != 0) return;
   int64_t at = first;
   uint32_t found = 0;
@@ -71,7 +70,8 @@ void measure_loads(const Subject& on, Findings* out) {
 constexpr int kStoreWarps = 8, kRows = 32 * kStoreWarps;
 
 template <int kBytes>
-__global__ void __launch_bounds__(kRows) store_rows(uint8_t* out, int64_t pitch, int pieces, int64_t* cycles) {
+__global__ void __launch_bounds__(kRows)
+    store_rows(uint8_t* out, int64_t pitch, int pieces, int64_t* cycles) {
   uint8_t* const row = out + threadIdx.x * pitch;
   uint32_t x[8];
   for (uint32_t& word : x) word = threadIdx.x;
@@ -130,7 +130,8 @@ __global__ void activate(float alpha, int rounds, int64_t* cycles, uint32_t* sum
     const float up = static_cast<float>(round + 1);
 #pragma unroll
     for (int i = 0; i < kResults; i += 2) {
-      sum ^= ptx::cvt_rn_f16x2_f32(swiglu(gate[i] * alpha, up * alpha), swiglu(gate[i + 1] * alpha, up * alpha));
+      sum ^=
+          ptx::cvt_rn_f16x2_f32(swiglu(gate[i] * alpha, up * alpha), swiglu(gate[i + 1] * alpha, up * alpha));
       gate[i] += 0.25f;
       gate[i + 1] -= 0.25f;
     }

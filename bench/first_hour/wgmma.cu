@@ -20,7 +20,8 @@ constexpr uint32_t kOnes = 0x3C003C00;  // two of fp16
 
 // Two warpgroups multiply ones, kGroup wgmma at a time. Writes the cycles, and how many sums are wrong.
 template <int kN>
-__global__ void __launch_bounds__(kThreads) multiply(uint32_t ones, int rounds, int64_t* cycles, int32_t* wrong) {
+__global__ void __launch_bounds__(kThreads)
+    multiply(uint32_t ones, int rounds, int64_t* cycles, int32_t* wrong) {
   __shared__ __align__(1024) uint32_t b[256 * 128 / 4];
   for (int i = threadIdx.x; i < 256 * 128 / 4; i += kThreads) b[i] = ones;
   ptx::fence_proxy_async_shared_cta();
