@@ -65,6 +65,15 @@ class Task:
     def file(self, name):
         return self.driver.folder / name
 
+    def own(self, name):
+        """A file that goes on where an earlier run of this step stopped. One of other programs, or of another GPU, is
+        removed first."""
+        path, of = self.file(name), self.file(f"{name}.of")
+        if not of.exists() or of.read_text(encoding="utf-8") != self.driver.key or self.driver.again:
+            path.unlink(missing_ok=True)
+            of.write_text(self.driver.key, encoding="utf-8")
+        return path
+
     def show(self, text=""):
         self.driver.show(f"{self.step.name}: {text}", time.monotonic() - self.begin)
 
@@ -107,8 +116,8 @@ def stop(process):
 
 
 class Driver:
-    def __init__(self, folder, key, seconds):
-        self.folder, self.key = pathlib.Path(folder), key
+    def __init__(self, folder, key, seconds, again=False):
+        self.folder, self.key, self.again = pathlib.Path(folder), key, again
         self.end = time.monotonic() + seconds
         self.folder.mkdir(parents=True, exist_ok=True)
         self.results = {}
@@ -143,12 +152,12 @@ class Driver:
         new.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
         new.replace(self.folder / f"{step.name}.json")
 
-    def run(self, steps, again=False, after_each=lambda: None):
+    def run(self, steps, after_each=lambda: None):
         """Runs the steps. Returns whether it was interrupted."""
         for number, step in enumerate(steps, 1):
             full = 20 * (number - 1) // len(steps)
             self.place = f"[{'#' * full}{'.' * (20 - full)}] {number}/{len(steps)}"
-            result = None if again else self.kept(step)
+            result = None if self.again else self.kept(step)
             if result:
                 self.results[step.name] = result
                 self.say(f"{step.name}: done before")

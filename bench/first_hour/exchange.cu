@@ -1,11 +1,11 @@
-// exchange.cu -- what an exchange of partial sums between the CTAs of a cluster takes, by two protocols: stores
-// between two barriers of the cluster, and one barrier with st.async after it, whose bytes count on an mbarrier
-// of the CTA that receives them (kernel/sm100/reduce.cuh).
+// exchange.cu -- what an exchange of partial sums between the CTAs of a cluster takes, by two protocols:
+// stores between two barriers of the cluster, and one barrier with st.async after it, whose bytes count on an
+// mbarrier of the CTA that receives them (kernel/sm100/reduce.cuh).
 //
 // A CTA has the warps of the kernel for 10.x: eight have sums, in registers here, of 128 lanes, two warps for
 // each lane, and four more only meet. The first `lanes` of them hold sums. Each lane has 384 bytes for the
-// other CTAs together and as many for itself as for each of them; it adds up what it has received in the order
-// of the CTAs. All clusters that fit on the GPU run at once.
+// other CTAs together and as many for itself as for each of them; it adds up what it has received in the
+// order of the CTAs. All clusters that fit on the GPU run at once.
 #include <string>
 #include <vector>
 

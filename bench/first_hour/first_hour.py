@@ -12,6 +12,7 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
@@ -64,25 +65,44 @@ def write(folder, place, quick, results):
         (folder / f"{name}.new").replace(folder / name)
 
 
+def compiler_of(programs):
+    """nvcc's path, as the build has written it."""
+    for folder in programs, programs.parent:
+        if (folder / "cuda.mk").exists():
+            return pathlib.Path((folder / "cuda.mk").read_text(encoding="utf-8").split(":=", 1)[1].split()[0])
+    sys.exit(f"first_hour.py: {programs}: there is no cuda.mk that names a compiler")
+
+
+def libraries_of(program):
+    """Those that another machine may not have."""
+    text = subprocess.run(["ldd", program], text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    found = [line.split("=>")[1].split()[0] for line in text.stdout.splitlines() if "=> /" in line]
+    return [path for path in map(pathlib.Path, found) if path.name.startswith(("libfmt", "libstdc++", "libgcc_s"))]
+
+
 def pack(programs, folder):
     """A folder with this program, those that it runs, and what they need."""
     to = folder / "programs"
     for one in to / "lib", to / "bits": one.mkdir(parents=True, exist_ok=True)
     for path in HERE.glob("*.py"): shutil.copy2(path, folder)
     shutil.copy2(HERE.parent / "tune/models.txt", to)
+    cuda = compiler_of(programs).parents[1]
+    runtime = [path for name in ("lib64", "lib") for path in (cuda / name).glob("libcudart.so.1[0-9]")]
+    libraries = [programs / "libdualgemm.so.0", *runtime[:1]]
     for name in PROGRAMS:
         if not (programs / name).exists(): sys.exit(f"first_hour.py: there is no {programs / name} to pack")
         shutil.copy2(programs / name, to)
-    for path in programs.glob("test/kernel/sm*.txt"): shutil.copy2(path, to / "bits")
-    cuda = pathlib.Path((programs / "cuda.mk").read_text(encoding="utf-8").split(":=", 1)[1].split()[0]).parents[1]
-    runtime = [path for name in ("lib64", "lib") for path in (cuda / name).glob("libcudart.so.1[0-9]")]
-    libraries = [programs / "libdualgemm.so.0", *runtime[:1]]
+        libraries += libraries_of(programs / name)
     for path in libraries: shutil.copy2(path.resolve(), to / "lib" / path.name)
+    for path in programs.glob("test/kernel/sm*.txt"): shutil.copy2(path, to / "bits")
     print(f"{folder}: copy it to the other machine, and there run: python3 {folder.name}/first_hour.py")
 
 
 def run(wanted):
     place = Place(wanted.programs)
+    if place.simulated and not (place.programs / "sim").is_dir():
+        sys.exit("first_hour.py: there is no GPU of compute capability 9.0 or 10.x, by nvidia-smi, and no simulator in "
+                 f"{place.programs}")
     carried = place.programs / "models.txt"
     models = carried if carried.exists() else HERE.parent / "tune/models.txt"
     every = steps = all_steps(place, models, wanted.quick)
@@ -95,7 +115,7 @@ def run(wanted):
         if unknown: sys.exit(f"first_hour.py: there is no step {', '.join(sorted(unknown))}; --list names them")
         steps = [step for step in steps if step.name in names]
     minutes = wanted.minutes or (7 if wanted.quick else 30)
-    driver = Driver(wanted.output, key_of(place, wanted.quick), 60 * minutes)
+    driver = Driver(wanted.output, key_of(place, wanted.quick), 60 * minutes, wanted.again)
 
     def write_all():
         """With the steps of earlier runs that were not asked for now."""
@@ -103,7 +123,7 @@ def run(wanted):
         write(wanted.output, place, wanted.quick, {name: result for name, result in known.items() if result})
 
     driver.say(f"{place.name()}: {len(steps)} steps, {minutes:g} min at most, into {wanted.output}")
-    interrupted = driver.run(steps, wanted.again, write_all)
+    interrupted = driver.run(steps, write_all)
     write_all()
     driver.say(f"send {wanted.output / 'first_hour.json'} and {wanted.output / 'first_hour.md'}")
     if interrupted: return 130

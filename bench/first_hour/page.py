@@ -57,7 +57,8 @@ def steps(results):
     rows = []
     for name, result in results.items():
         clocks = result["data"].get("clocks", {})
-        said = "; ".join(f"{what} {low:.0f} / {middle:.0f} / {high:.0f}" for what, (low, middle, high) in clocks.items())
+        said = "; ".join(f"{what} {low:.0f} / {middle:.0f} / {high:.0f}"
+                         for what, (low, middle, high) in clocks.items())
         rows.append([name, result["state"], f"{result['seconds']:.0f}", len(result["problems"]), result.get("why", ""),
                      said])
     return "## Steps\n\n" + table(["step", "state", "s", "problems", "why", "least / median / most"], rows) + "\n"
@@ -98,7 +99,8 @@ def constants(results):
         allowed = f"{number(constant['low'])} .. {number(constant['high'])}" if "low" in constant else ""
         rows.append([constant["name"], constant["known"], number(constant["in_use"]), allowed,
                      number(one.get("median")), spread(one), one.get("unit", ""), one.get("name", "")])
-    text += table(["constant", "known by", "in use", "sources allow", "here", "p10 .. p90", "unit", "what was measured"], rows)
+    text += table(["constant", "known by", "in use", "sources allow", "here", "p10 .. p90", "unit",
+                   "what was measured"], rows)
     rest = [one for one in data["measurements"] if one.get("constant") in (None, "mma_cycles") and "median" in one]
     if rest:
         text += "\n" + table(["also measured", "unit", "median", "p10 .. p90", "modelled"],
@@ -153,7 +155,8 @@ def every_instance(results):
     if not errors or not lost: return ""
     mean = math.exp(statistics.fmean(map(math.log, lost)))
     return f"{len(errors)} times of {len(lost)} shapes: {summary_of(errors)}. The model's choice takes " \
-           f"{100 * (mean - 1):.1f} % more than the fastest instance in the mean, {100 * (max(lost) - 1):.1f} % at worst."
+           f"{100 * (mean - 1):.1f} % more than the fastest instance in the mean, " \
+           f"{100 * (max(lost) - 1):.1f} % at worst."
 
 
 def tuning(results):

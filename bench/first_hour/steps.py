@@ -80,8 +80,9 @@ class Clocks:
         with open(self.path, "wb") as file:
             try:
                 self.process = subprocess.Popen(
-                    [*NVIDIA_SMI, f"--query-gpu={','.join(CLOCK_FIELDS)}", "-lms", "500", "-i", place.gpu["pci.bus_id"]],
-                    stdout=file, stderr=subprocess.DEVNULL, start_new_session=True)
+                    [*NVIDIA_SMI, f"--query-gpu={','.join(CLOCK_FIELDS)}", "-lms", "500", "-i",
+                     place.gpu["pci.bus_id"]], stdout=file, stderr=subprocess.DEVNULL,
+                    start_new_session=True)
             except OSError:
                 pass
 
@@ -198,7 +199,7 @@ def verified(place, quick):
                 task.show(f"{len(data['verdicts'])} of {len(wanted)} instances")
         finally:
             pool.stop()
-            task.file("verdicts.json").write_text(json.dumps([task.driver.key, data["verdicts"]]), encoding="utf-8")
+            task.file("verdicts.json").write_text(json.dumps(data["verdicts"]), encoding="utf-8")
         wrong = [one for one in data["verdicts"] if one["edges"] != "right" or one["bits"] == "differ"]
         return [f"{one['instance']}: edges {one['edges']}, bits {one['bits']}: {one['why']}" for one in wrong]
     return Step("verify", "every instance against the reference, and the bits on record", 480, run)
@@ -207,10 +208,9 @@ def verified(place, quick):
 def kept_verdicts(task):
     """Those of a run that did not end: the instances that were right need not run again."""
     try:
-        key, verdicts = json.loads(task.file("verdicts.json").read_text(encoding="utf-8"))
+        verdicts = json.loads(task.own("verdicts.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return []
-    if key != task.driver.key: return []
     return [one for one in verdicts if one["edges"] == "right" and one["bits"] != "differ"]
 
 
@@ -229,7 +229,7 @@ def bench(place, name, what, limit, arguments, quick):
     effort = ["--repeats", "5", "--input-sets", "20", "--samples", "200"] if quick else ["--repeats", "15"]
 
     def run(task, data):
-        path = task.file(f"{name}.report.json")
+        path = task.own(f"{name}.report.json")
         clocks = Clocks(task, place)
         try:
             ended = task.command([place.program("dualgemm_bench"), *arguments, *effort, "--json", path,
@@ -246,7 +246,7 @@ def bench(place, name, what, limit, arguments, quick):
 def tuned(place, models, quick):
     def run(task, data):
         if place.simulated: raise Lacks("a GPU: the simulator times nothing")
-        path = task.file("first_hour.tuning")
+        path = task.own("first_hour.tuning")
         part = ["--part", "1/4"] if quick else []
         clocks = Clocks(task, place)
         try:
