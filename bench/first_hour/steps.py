@@ -218,10 +218,13 @@ def dependent(place):
     """Weights that are read before griddepcontrol.wait, and launches that overlap."""
     def run(task, data):
         if place.simulated: raise Lacks("a GPU: in the simulator `make test` runs these tests")
-        ended = task.command([place.program("kernel_test_gpu"), "[pdl]~[simulated],[chain]~[simulated]~[.]"],
-                             environment=place.environment)
-        data["said"] = last_line(ended.output)
-        return [data["said"]] if ended.code else []
+        path = task.file("dependent.xml")
+        tests = "[pdl]~[simulated],[chain]~[simulated]~[.]"
+        ended = task.command([place.program("kernel_test_gpu"), tests, "-r", "xml"],
+                             environment=place.environment, stdout=path)
+        data["tests"], failed = verify.results_of(path.read_text(errors="replace"))
+        if not data["tests"]: raise Failed(last_line(ended.output) or f"status {ended.code}")
+        return failed
     return Step("dependent", "dependent launches, with weights that are read before the wait", 120, run)
 
 
@@ -238,6 +241,8 @@ def bench(place, name, what, limit, arguments, quick):
             clocks.end(data)
             if path.exists(): data["report"] = json.loads(path.read_text(encoding="utf-8"))
         if "report" not in data: raise Failed(last_line(ended.output))
+        if not place.simulated and data["report"]["times"] != "measured":
+            raise Failed("the program found no GPU: " + data["report"]["device"]["name"])
         return [f"{row['m']} x {row['n']} x {row['k']}: {row['error']}" for row in data["report"]["results"]
                 if "error" in row]
     return Step(name, what, limit, run)
@@ -252,11 +257,13 @@ def tuned(place, models, quick):
         try:
             tuning = task.command([place.program("dualgemm-tune"), "--shapes", models, *part, "--output", path],
                                   environment=place.environment)
+            task.file("judged.json").unlink(missing_ok=True)
             data["entries"] = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
             task.command([place.program("dualgemm-tune"), "--shapes", models, *part, "--judge", path, "--rounds", "9",
                           "--json", task.file("judged.json")], environment=place.environment)
         finally:
             clocks.end(data)
+        if not task.file("judged.json").exists(): raise Failed(last_line(tuning.output))
         data["judged"] = json.loads(task.file("judged.json").read_text(encoding="utf-8"))
         return [] if tuning.code == 0 else [line for line in tuning.output.splitlines() if "left out" in line] or \
             [last_line(tuning.output)]
@@ -267,7 +274,7 @@ def accuracy(place):
     def run(task, data):
         if place.simulated: raise Lacks("a GPU: the simulator's special functions are not a GPU's")
         ended = task.command([place.program("accuracy")], environment=place.environment)
-        if ended.code: raise Failed(last_line(ended.output))
+        if ended.code or "|" not in ended.output: raise Failed(last_line(ended.output))
         data["said"] = ended.output.split("\n", 1)[1]
         return []
     return Step("accuracy", "the accuracy of ex2, rcp and the activation", 120, run)

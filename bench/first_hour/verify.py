@@ -78,6 +78,15 @@ def read_cases(text):
     return found
 
 
+def results_of(text):
+    """How many test cases Catch2's XML has, and the names of those that failed."""
+    try:
+        cases = list(xml.etree.ElementTree.fromstring(text).iter("TestCase"))
+    except xml.etree.ElementTree.ParseError:
+        return 0, []
+    return len(cases), [case.get("name") for case in cases if case.find("OverallResult").get("success") != "true"]
+
+
 def verdict(instance, section, code, output, timed_out):
     """What the tests say of one instance."""
     found = read_cases(output)
