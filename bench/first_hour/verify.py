@@ -90,7 +90,7 @@ def results_of(text):
 def verdict(instance, section, code, output, timed_out):
     """What the tests say of one instance."""
     found = read_cases(output)
-    out = {"instance": section, "edges": "right", "bits": "not on record"}
+    out = {"instance": section, "edges": "right", "bits": "not compared"}
     wrong = list(found.get(PADDING, (0, []))[1])  # padding of factors holds NaN there
     for name in cases_of(instance):
         holds, failures = found.get(name, (0, []))
