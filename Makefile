@@ -7,10 +7,11 @@ PREFIX ?= /usr/local
 MACHINE ?= $(shell uname -m)
 CUDA   ?= 13
 
-.PHONY: help setup configure lib install ci package-test by-hand run run-on-gpu run-simulated examples test test-h100 \
-        test-gpu mutation soak fuzz cube bench calibrate plot host-time bench-sim ptx instances sass pages doxygen \
-        docs docs-test contest contest-test accuracy exchange torch test-torch torch-host-time torch-linear \
-        torch-experts bench-model wheels wheels-test aarch64-test release release-test abi format format-check clean
+.PHONY: help setup configure lib install ci package-test by-hand run run-on-gpu run-simulated examples test \
+        test-h100 test-gpu mutation soak fuzz cube bench first-hour first-hour-pack calibrate plot host-time \
+        bench-sim ptx instances sass pages doxygen docs docs-test contest contest-test accuracy exchange torch \
+        test-torch torch-host-time torch-linear torch-experts bench-model wheels wheels-test aarch64-test release \
+        release-test abi format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
@@ -33,7 +34,8 @@ configure: setup      ## CMake in build/
 configure_lib = NVCC=$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) && \
   cmake -S . -B $(BUILD)/lib -G Ninja -DCMAKE_BUILD_TYPE=Release -DDUALGEMM_NVCC="$$NVCC" -DDUALGEMM_DEVELOP=OFF \
         -DDUALGEMM_BUILD_TESTS=OFF -DDUALGEMM_BUILD_BENCH=OFF -DDUALGEMM_BUILD_SIM=$(1) -DDUALGEMM_BUILD_TUNE=$(1) \
-        -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >$(BUILD)/configure_lib.log || { cat $(BUILD)/configure_lib.log; exit 1; }
+        -DCMAKE_INSTALL_PREFIX="$(PREFIX)" $(2) >$(BUILD)/configure_lib.log || \
+  { cat $(BUILD)/configure_lib.log; exit 1; }
 
 lib:                  ## build/lib/libdualgemm.a and .so, with nothing but nvcc, a C++ compiler, CMake and Ninja
 	@.ci/setup lib
@@ -186,11 +188,23 @@ bench: configure      ## verify, then measure, beside cuBLASLt; without such a G
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim
 	@test/run_anywhere.sh $(BUILD) $(BUILD)/dualgemm_bench $(ARGS)
 
-calibrate: configure  ## on a Hopper GPU: times of every instance, and the cost model's constants by them
-	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim
-	@test/run_anywhere.sh $(BUILD) $(BUILD)/dualgemm_bench --suite hopper --every-instance --repeats 5 --samples 16 \
-	  --json $(BUILD)/calibrate.json
-	@test/run_anywhere.sh $(BUILD) $(BUILD)/dualgemm_bench --calibrate $(BUILD)/calibrate.json
+FIRST_HOUR := dualgemm_bench kernel_test_gpu microbenchmarks accuracy dualgemm-tune
+first-hour: configure ## on any GPU: verify every instance, measure the cost model's constants, times, tune; a page
+	@cmake --build $(BUILD) -j $(JOBS) --target $(FIRST_HOUR) cudart_sim cuda_sim
+	@python3 -B bench/first_hour/first_hour.py $(ARGS)
+
+# Programs with the device code of the library as it ships, which is a twentieth of that of the tests' build.
+first-hour-pack: configure ## build/first-hour-pack/: the folder to copy to a machine without nvcc, for its first hour
+	@$(call configure_lib,ON,-DDUALGEMM_BUILD_TESTS=ON -DDUALGEMM_BUILD_BENCH=ON)
+	@cmake --build $(BUILD)/lib -j $(JOBS) --target $(FIRST_HOUR)
+	@python3 -B bench/first_hour/first_hour.py --programs $(BUILD)/lib --pack $(BUILD)/first-hour-pack
+
+calibrate: configure  ## the constants as measured, choices that change, predicted and measured: of REPORT, or a run
+	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench
+	-@$(if $(REPORT),,$(MAKE) --no-print-directory first-hour \
+	    ARGS="--steps machine,constants,contest,decode,experts,large,instances")
+	@test/run_anywhere.sh $(BUILD) $(BUILD)/dualgemm_bench --calibrate \
+	  $(or $(REPORT),$(BUILD)/first-hour/first_hour.json)
 
 plot: configure       ## build/plots/: roofline, times by M, others, parts of a launch; of REPORT=FILE.json or a run
 	@.ci/setup plot
@@ -248,13 +262,13 @@ contest: configure    ## the kernel as one file for the public NVFP4 contest, bu
 contest-test: contest ## that file in the simulator, all of the contest's problems against the library's bits
 	@ctest --test-dir $(BUILD) -C contest -R '^contest: (nvcc|.* all problems)' --output-on-failure --no-tests=error
 
-accuracy: setup       ## the accuracy of the activation in its three forms, on the GPU of this machine
-	@NVCC=$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) && \
-	  $$NVCC -std=c++20 -O3 -I. -arch=compute_90 bench/accuracy.cu -o $(BUILD)/accuracy && $(BUILD)/accuracy
+accuracy: configure   ## the accuracy of the activation in its three forms, on the GPU of this machine
+	@cmake --build $(BUILD) -j $(JOBS) --target accuracy
+	@test/on_gpu.sh $(BUILD) $(BUILD)/accuracy
 
-exchange: setup       ## what CTAs of a cluster take to exchange sums, by two protocols, on a Hopper or Blackwell GPU
-	@NVCC=$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) && \
-	  $$NVCC -std=c++20 -O3 -I. -arch=compute_90 bench/exchange.cu -o $(BUILD)/exchange && $(BUILD)/exchange
+exchange: configure   ## what CTAs of a cluster take to exchange sums, by two protocols, on a Hopper or Blackwell GPU
+	@cmake --build $(BUILD) -j $(JOBS) --target microbenchmarks
+	@test/on_gpu.sh $(BUILD) $(BUILD)/microbenchmarks --only exchange
 
 format:               ## clang-format every source file
 	@.ci/format

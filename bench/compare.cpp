@@ -46,10 +46,14 @@ std::string problem_of(const json& row) {
       .dump();
 }
 
-json read_report(const std::string& path) {
+json read_json(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw std::runtime_error("cannot read " + path);
-  const json report = json::parse(file, nullptr, /*allow_exceptions=*/false);
+  return json::parse(file, nullptr, /*allow_exceptions=*/false);
+}
+
+json read_report(const std::string& path) {
+  const json report = read_json(path);
   if (!report.is_object() || !report.contains("schema") || !report.contains("results"))
     throw std::runtime_error(path + " is no report of this program");
   if (report.at("schema") != kJsonSchema)

@@ -9,6 +9,10 @@
 
 namespace bench {
 
+// Reads a file; what is no JSON becomes a value that is_discarded. Throws std::runtime_error where there is
+// none.
+nlohmann::json read_json(const std::string& path);
+
 // Reads a report. Throws std::runtime_error, with the name of the file, for what is none or has another
 // schema.
 nlohmann::json read_report(const std::string& path);

@@ -24,6 +24,7 @@
 #include "cube.h"
 #include "dualgemm.h"
 #include "errors.h"
+#include "first_hour/calibration.h"
 #include "host/common/device.h"
 #include "instances.h"
 #include "machine.h"
@@ -280,7 +281,10 @@ int run(const bench::Options& options) {
     return 0;
   }
   if (!options.calibrate_path.empty()) {
-    fmt::print("{}", bench::calibration(bench::read_report(options.calibrate_path)));
+    const json first_hour = bench::read_json(options.calibrate_path);
+    fmt::print("{}", bench::is_first_hour(first_hour)
+                         ? bench::first_hour_calibration(first_hour)
+                         : bench::calibration(bench::read_report(options.calibrate_path)));
     return 0;
   }
   if (!options.chain.empty()) return run_chain(options, bench::chosen_layers(options));

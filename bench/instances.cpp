@@ -57,11 +57,15 @@ static json epilogue_json(const EpilogueKind& x) {
   return {{"general", x.general}, {"outputs", outputs}};
 }
 
-// Returns the name as it stands in the machine code.
-static std::string entry_name(const Instance& instance) {
+// Returns the name as it stands in the machine code, or null: a GPU names no kernel of another architecture.
+static json entry_name(const Instance& instance) {
   const char* name = nullptr;
-  if (const cudaError_t error = cudaFuncGetName(&name, reinterpret_cast<const void*>(instance.kernel)))
-    throw std::runtime_error(std::string("cudaFuncGetName: ") + cudaGetErrorString(error));
+  const cudaError_t error = cudaFuncGetName(&name, reinterpret_cast<const void*>(instance.kernel));
+  if (error == cudaErrorNoKernelImageForDevice) {
+    cudaGetLastError();  // nobody is to find this error
+    return nullptr;
+  }
+  if (error) throw std::runtime_error(std::string("cudaFuncGetName: ") + cudaGetErrorString(error));
   return name;
 }
 

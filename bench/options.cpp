@@ -99,8 +99,10 @@ void add_prints(CLI::App* app, Options* options) {
   app->add_flag("--cube", options->cube, "print how many combinations a B200 accepts, and stop");
   app->add_flag("--model", options->model,
                 "print the choices and the times that the cost model predicts and stop");
-  app->add_option("--calibrate", options->calibrate_path,
-                  "fit the cost model's constants for Hopper to such a run, written by --json, and stop");
+  app->add_option(
+      "--calibrate", options->calibrate_path,
+      "print what first_hour.json says of the cost model, or fit its constants for Hopper to times of "
+      "every instance, written by --json; and stop");
 }
 
 // Adds the chains, which take some of the options above.

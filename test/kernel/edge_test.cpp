@@ -137,8 +137,8 @@ TEST_CASE("nothing is found around the edges of tiles and rings where A has 16 b
   std::vector<NamedInstance> dense = sixteen_bit_instances(), grouped = dense;
   std::erase_if(dense, [](const NamedInstance& x) { return x.info.grouped != 0; });
   std::erase_if(grouped, [](const NamedInstance& x) { return x.info.grouped == 0; });
-  check_each(in_turn(dense), check_edges<Depths::kAll>);
-  check_each(in_turn(grouped), check_both_modes<Depths::kAll>);
+  check_each(all_or_in_turn(dense), check_edges<Depths::kAll>);
+  check_each(all_or_in_turn(grouped), check_both_modes<Depths::kAll>);
 }
 
 TEST_CASE("nothing is found in a batch", "[edge][batch]") {

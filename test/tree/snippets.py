@@ -47,6 +47,7 @@ ELSEWHERE = {
     "sh bench/contenders/triton.sh": None,  # needs Triton
     "dualgemm-tune --config": "ctest -R 'package: dualgemm-tune'",  # a model's configuration is not here
     "pip install --find-links build/wheels": "make wheels-test",
+    "python3 first-hour-pack/first_hour.py": "ctest -R 'first hour'",  # with a folder that is packed there
     "git tag -a": None,  # a release has one tag
     "make release-test": None,  # goes on in a clone, which a dry run does not make
     "popcorn-cli": None,  # needs an account and a GPU of the contest's

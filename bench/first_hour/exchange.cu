@@ -1,31 +1,29 @@
-// exchange.cu -- the table of what an exchange of partial sums between the CTAs of a cluster takes, by
-// two protocols: stores between two barriers of the cluster, and one barrier with st.async after it,
-// whose bytes count on an mbarrier of the CTA that receives them (kernel/sm100/reduce.cuh). `make
-// exchange` builds and runs it, on a GPU of compute capability 9.0 or later; of the library it needs
-// the wrappers of instructions alone.
+// exchange.cu -- what an exchange of partial sums between the CTAs of a cluster takes, by two protocols:
+// stores between two barriers of the cluster, and one barrier with st.async after it, whose bytes count on an
+// mbarrier of the CTA that receives them (kernel/sm100/reduce.cuh).
 //
-// A CTA has the warps of the kernel for 10.x: eight have sums, in registers here, of 128 lanes, two
-// warps for each lane, and four more only meet. The first `lanes` of them hold sums. Each lane has 384
-// bytes for the other CTAs together and as many for itself as for each of them; it adds up what it has
-// received in the order of the CTAs. All clusters that fit on the GPU run at once.
-#include <cuda_runtime.h>
-
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
+// A CTA has the warps of the kernel for 10.x: eight have sums, in registers here, of 128 lanes, two warps for
+// each lane, and four more only meet. The first `lanes` of them hold sums. Each lane has 384 bytes for the
+// other CTAs together and as many for itself as for each of them; it adds up what it has received in the
+// order of the CTAs. All clusters that fit on the GPU run at once.
+#include <string>
 #include <vector>
 
+#include "bench/first_hour/microbenchmark.h"
 #include "ptx/cluster.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/sync.cuh"
+#include "test/support/device_memory.h"
 
+namespace bench {
 namespace {
 
 namespace ptx = dualgemm::ptx;
+using dualgemm_test::check_cuda;
+using dualgemm_test::DeviceArray;
 
 constexpr int kLanes = 128, kSumWarps = 8, kThreads = 32 * (kSumWarps + 4);
 constexpr int kFloats = 96;  // of a lane for all other CTAs
-constexpr int kRounds = 200, kWarmUp = 20;
 
 enum class Protocol { kTwoBarriers, kTransactions };
 
@@ -59,7 +57,8 @@ __device__ void meet() {
 
 // Writes the cycles of each round of a CTA, and what each lane has added up in all rounds.
 template <int kCtas, Protocol kProtocol>
-__global__ void __launch_bounds__(kThreads, 1) exchange(int lanes, int64_t* cycles, float* totals) {
+__global__ void __launch_bounds__(kThreads, 1)
+    exchange(int lanes, int rounds, int64_t* cycles, float* totals) {
   using S = Sums<kCtas>;
   extern __shared__ __align__(1024) uint8_t bytes[];
   auto& smem = *reinterpret_cast<S*>(bytes);
@@ -73,7 +72,7 @@ __global__ void __launch_bounds__(kThreads, 1) exchange(int lanes, int64_t* cycl
   if (threadIdx.x == 0) ptx::fence_mbarrier_init_release_cluster();
   meet();
   float total = 0;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     const float4 own = {static_cast<float>(1 + rank), 2, static_cast<float>(round % 4),
                         static_cast<float>(lane)};
     if (kAsync && threadIdx.x == 0)
@@ -110,33 +109,29 @@ __global__ void __launch_bounds__(kThreads, 1) exchange(int lanes, int64_t* cycl
       }
     }
     __syncthreads();
-    if (threadIdx.x == 0) cycles[blockIdx.x * kRounds + round] = clock64() - start;
+    if (threadIdx.x == 0) cycles[blockIdx.x * rounds + round] = clock64() - start;
   }
   if (warp < kSumWarps) totals[(blockIdx.x * kLanes + lane) * 2 + half] = total;
   meet();
 }
 
-void check(cudaError_t error) {
-  if (error == cudaSuccess) return;
-  std::printf("exchange: %s\n", cudaGetErrorString(error));
-  std::exit(1);
-}
-
-// Returns what a lane adds up: of each vector and round the numbers of all CTAs.
+// Returns what a lane adds up: of each vector and round the numbers of all CTAs. Rounds come in fours.
 template <int kCtas>
-float expected_total(int lane) {
+float expected_total(int lane, int rounds) {
   constexpr int kOfOne = Sums<kCtas>::kVectors / 2 * kCtas;  // vectors of one of the two warps
   const float ranks = Sums<kCtas>::kVectors / 2 * (kCtas * (kCtas + 1) / 2);
-  return kRounds * (ranks + kOfOne * (2 + 1.5f + static_cast<float>(lane)));
+  return static_cast<float>(rounds) * (ranks + kOfOne * (2 + 1.5f + static_cast<float>(lane)));
 }
 
 // Returns the cycles of a round, in the mean of all CTAs and rounds after the first ones.
 template <int kCtas, Protocol kProtocol>
-double mean_cycles(int lanes) {
+double mean_cycles(const Subject& on, int lanes) {
   auto* const kernel = &exchange<kCtas, kProtocol>;
   constexpr int kBytes = 227 * 1024;  // a CTA has an SM for itself, as those of the kernel
   static_assert(sizeof(Sums<kCtas>) <= kBytes);
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+  const int rounds = on.simulated ? 4 : 200, warm_up = rounds / 10;
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
+             "cudaFuncSetAttribute");
   cudaLaunchAttribute cluster{};
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {kCtas, 1, 1};
@@ -146,57 +141,58 @@ double mean_cycles(int lanes) {
   config.dynamicSmemBytes = kBytes;
   config.attrs = &cluster;
   config.numAttrs = 1;
-  int clusters = 0;
-  check(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config));
+  int clusters = 1;
+  if (!on.simulated)
+    check_cuda(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config), "cudaOccupancyMaxActiveClusters");
   const int ctas = clusters * kCtas;
   config.gridDim = static_cast<unsigned>(ctas);
-  int64_t* cycles = nullptr;
-  float* totals = nullptr;
-  const size_t rounds = static_cast<size_t>(ctas) * kRounds, sums = static_cast<size_t>(ctas) * kLanes * 2;
-  check(cudaMalloc(&cycles, rounds * sizeof *cycles));
-  check(cudaMalloc(&totals, sums * sizeof *totals));
-  check(cudaLaunchKernelEx(&config, kernel, lanes, cycles, totals));
-  std::vector<int64_t> all(rounds);
-  std::vector<float> of_lanes(sums);
-  check(cudaMemcpy(all.data(), cycles, rounds * sizeof *cycles, cudaMemcpyDeviceToHost));
-  check(cudaMemcpy(of_lanes.data(), totals, sums * sizeof *totals, cudaMemcpyDeviceToHost));
-  check(cudaFree(cycles));
-  check(cudaFree(totals));
-  for (size_t i = 0; i < sums; ++i) {
+  const DeviceArray<int64_t> cycles(static_cast<size_t>(ctas) * rounds);
+  const DeviceArray<float> totals(static_cast<size_t>(ctas) * kLanes * 2);
+  check_cuda(cudaLaunchKernelEx(&config, kernel, lanes, rounds, cycles.data(), totals.data()), "exchange");
+  const std::vector<float> of_lanes = totals.host();
+  for (size_t i = 0; i < of_lanes.size(); ++i) {
     const int lane = static_cast<int>(i / 2 % kLanes);
-    if (of_lanes[i] != (lane < lanes ? expected_total<kCtas>(lane) : 0)) {
-      std::printf("exchange: wrong sums\n");
-      std::exit(1);
-    }
+    require(of_lanes[i] == (lane < lanes ? expected_total<kCtas>(lane, rounds) : 0), "exchange");
   }
+  const std::vector<int64_t> all = cycles.host();
   double sum = 0;
-  for (size_t i = 0; i < rounds; ++i)
-    if (i % kRounds >= kWarmUp) sum += static_cast<double>(all[i]);
-  return sum / (ctas * (kRounds - kWarmUp));
+  for (size_t i = 0; i < all.size(); ++i)
+    if (static_cast<int>(i) % rounds >= warm_up) sum += static_cast<double>(all[i]);
+  return sum / (ctas * (rounds - warm_up));
 }
 
-template <int kCtas>
-void row(int lanes) {
-  std::printf("| %d | %d | %.1f | %.0f | %.0f |\n", kCtas, lanes, lanes * kFloats * 4 / 1024.0,
-              mean_cycles<kCtas, Protocol::kTwoBarriers>(lanes),
-              mean_cycles<kCtas, Protocol::kTransactions>(lanes));
+std::string name_of(int ctas, int lanes, Protocol protocol) {
+  return "a round of " + std::to_string(ctas) + " CTAs, " + std::to_string(lanes * kFloats * 4) +
+         " bytes from each, " + (protocol == Protocol::kTransactions ? "st.async" : "two barriers");
+}
+
+template <int kCtas, Protocol kProtocol>
+void measure_rounds(const Subject& on, Findings* out) {
+  for (const int lanes : {kLanes, kLanes / 4, 1, 0})
+    out->measure(on, name_of(kCtas, lanes, kProtocol), "cycles", "",
+                 [&] { return mean_cycles<kCtas, kProtocol>(on, lanes); });
 }
 
 }  // namespace
 
-int main() {
-  cudaDeviceProp device;
-  if (cudaGetDeviceProperties(&device, 0) != cudaSuccess) {
-    std::printf("exchange: skipped: there is no GPU on this machine\n");
-    return 0;
+void measure_exchange(const Subject& on, Findings* out) {
+  measure_rounds<2, Protocol::kTwoBarriers>(on, out);
+  measure_rounds<2, Protocol::kTransactions>(on, out);
+  measure_rounds<4, Protocol::kTwoBarriers>(on, out);
+  measure_rounds<4, Protocol::kTransactions>(on, out);
+  // The kernels send by st.async. What a round of no bytes takes is in the barriers that the model counts.
+  Measurement fixed{"an exchange of two CTAs, beside its bytes", "cycles", {}, "exchange"};
+  Measurement per_kb{"an exchange of two CTAs, for each KB", "cycles per KB", {}, "exchange_per_kb"};
+  const auto rounds = [&](int lanes) { return out->values(name_of(2, lanes, Protocol::kTransactions)); };
+  const std::vector<double> many = rounds(kLanes), few = rounds(kLanes / 4), none = rounds(0);
+  const double all_kb = kLanes * kFloats * 4 / 1024.0, few_kb = all_kb / 4;
+  for (size_t i = 0; i < many.size(); ++i) {
+    const double slope = (many[i] - few[i]) / (all_kb - few_kb);
+    per_kb.values.push_back(slope);
+    fixed.values.push_back(few[i] - few_kb * slope - none[i]);
   }
-  std::printf("an exchange of sums in clusters that fill the SMs of %s\n\n", device.name);
-  std::printf(
-      "| CTAs of a cluster | lanes | KB sent by a CTA | two cluster barriers, cycles | "
-      "st.async, cycles |\n| --- | --- | --- | --- | --- |\n");
-  for (const int lanes : {128, 32, 1, 0}) {
-    row<2>(lanes);
-    row<4>(lanes);
-  }
-  return 0;
+  out->add(fixed);
+  out->add(per_kb);
 }
+
+}  // namespace bench
