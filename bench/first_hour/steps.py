@@ -62,6 +62,10 @@ class Place:
         if not path.exists(): raise Lacks(f"there is no {path}")
         return path
 
+    def tests(self):
+        """The tests of the kernels: the program for a GPU is not among those that `make test` builds."""
+        return self.program("kernel_test" if self.simulated else "kernel_test_gpu")
+
     def arch(self):
         """As `dualgemm_bench --instances` calls it."""
         if self.simulated: return "sm_90a" if os.environ.get("SIM_MACHINE", "b200")[:2] in ("h1", "h2") else "sm_100f"
@@ -184,7 +188,7 @@ def one_group(task, place, program, group, repeats, data):
 
 def verified(place, quick):
     def run(task, data):
-        program = place.program("kernel_test_gpu")
+        program = place.tests()
         wanted = verify.chosen(instances_of(task, place), place.arch(), quick, place.simulated)
         before = {one["instance"]: one for one in kept_verdicts(task)}
         data.update(wanted=len(wanted), verdicts=[before[name] for name, _ in wanted if name in before])
@@ -220,7 +224,7 @@ def dependent(place):
         if place.simulated: raise Lacks("a GPU: in the simulator `make test` runs these tests")
         path = task.file("dependent.xml")
         tests = "[pdl]~[simulated],[chain]~[simulated]~[.]"
-        ended = task.command([place.program("kernel_test_gpu"), tests, "-r", "xml"],
+        ended = task.command([place.tests(), tests, "-r", "xml"],
                              environment=place.environment, stdout=path)
         data["tests"], failed = verify.results_of(path.read_text(errors="replace"))
         if not data["tests"]: raise Failed(last_line(ended.output) or f"status {ended.code}")
