@@ -49,6 +49,7 @@ __global__ void __launch_bounds__(32)
   __shared__ uint64_t full[kMostStages];
   if (ptx::elect_sync()) {
     for (int s = 0; s < walk.stages; ++s) ptx::mbarrier_init(&full[s], 1);
+    // TMA sees the barriers before the first copy counts on them.
     ptx::fence_mbarrier_init_release_cluster();
     const uint64_t policy = ptx::create_policy_evict_first();
     const int32_t begin = walk.first + static_cast<int32_t>(blockIdx.x) / walk.share * walk.each;
@@ -56,7 +57,7 @@ __global__ void __launch_bounds__(32)
     uint32_t parity = 1;  // of the phase before the first
     const int64_t start = cycles_now();
     for (int32_t i = 0; i < walk.copies + walk.stages; ++i) {
-      if (i >= walk.stages) wait(&full[stage], parity);
+      if (i >= walk.stages) wait(&full[stage], parity);  // the box is there, and its stage is free
       if (i < walk.copies) {
         newest = begin + box;
         ptx::mbarrier_arrive_expect_tx(&full[stage], kBoxBytes);
@@ -83,6 +84,7 @@ __global__ void __launch_bounds__(32)
   __shared__ uint64_t full;
   if (ptx::elect_sync()) {
     ptx::mbarrier_init(&full, 1);
+    // TMA sees the barrier before the first copy counts on it.
     ptx::fence_mbarrier_init_release_cluster();
     const uint64_t policy = ptx::create_policy_evict_first();
     ptx::mbarrier_arrive_expect_tx(&full, kIssued * kSmallRows * kRowBytes);
@@ -92,7 +94,7 @@ __global__ void __launch_bounds__(32)
       ptx::cp_async_bulk_tensor_3d(ring + i * kSmallRows * kRowBytes, &map, {0, i * kSmallRows, 0}, &full,
                                    policy);
     cycles[0] = cycles_now() - start;
-    wait(&full, 0);
+    wait(&full, 0);  // all copies are there
     last[0] = *reinterpret_cast<const uint32_t*>(ring + (kIssued - 1) * kSmallRows * kRowBytes) ==
               (kIssued - 1) * kSmallRows;
   }
@@ -214,7 +216,7 @@ void measure_dram(const Subject& on, Source& source, Findings* out) {
   const auto rate = [&](int32_t copies) {
     const int32_t all = copies * on.ctas();
     const double cycles = source.cycles(on.ctas(), {copies, kMostStages, 1, copies, source.forgotten(all)});
-    const double first = out->values("a TMA copy of 16 KB from DRAM")[0] * on.mhz;
+    const double first = out->median("a TMA copy of 16 KB from DRAM") * on.mhz;
     return 1.0 * all * kBoxBytes / std::max(1.0, cycles - first) * on.mhz;
   };
   out->measure(on, "DRAM, in a kernel of 10 us", "bytes per us", "dram", [&] { return rate(on.rounds(24)); });
@@ -225,7 +227,7 @@ void measure_dram(const Subject& on, Source& source, Findings* out) {
 void measure_l2(const Subject& on, Source& source, Findings* out) {
   constexpr int kSteps = 10;
   Measurement kept{"bytes that L2 keeps", "bytes", {}, "l2_bytes"};
-  const double slow = out->values("DRAM, in a long kernel")[0];
+  const double slow = out->median("DRAM, in a long kernel");
   for (int repeat = 0; repeat < on.repeats; ++repeat) {
     double before = 0, fast = 0, size = 0;
     for (int step = 1; step <= kSteps; ++step) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/first_hour/clock.cuh"
 #include "bench/first_hour/microbenchmark.h"
 #include "ptx/cluster.cuh"
 #include "ptx/mbarrier.cuh"
@@ -49,6 +50,8 @@ __device__ void add(float4& sum, const float4& x) {
   sum = {sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w};
 }
 
+// What the threads of the cluster have read and written is done for all of them after it, and comes before
+// asynchronous stores to the same places, which the fence between the proxies is for.
 __device__ void meet() {
   ptx::fence_proxy_async();
   ptx::cluster_arrive_release();
@@ -69,6 +72,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const uint32_t rank = ptx::cluster_ctarank();
   const int first = half * S::kVectors / 2, end = (half + 1) * S::kVectors / 2;
   if (threadIdx.x == 0) ptx::mbarrier_init(&smem.full, 1);
+  // The other CTAs see the barrier before they send anything that counts on it.
   if (threadIdx.x == 0) ptx::fence_mbarrier_init_release_cluster();
   meet();
   float total = 0;
@@ -78,7 +82,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (kAsync && threadIdx.x == 0)
       ptx::mbarrier_arrive_expect_tx(&smem.full, (kCtas - 1) * S::kVectors * lanes * 16);
     meet();  // all have read what the round before has sent
-    const int64_t start = clock64();
+    const int64_t start = cycles_now();
     meet();
     if (has_sums) {
       for (uint32_t i = kAsync ? 1 : 0; i < kCtas; ++i) {
@@ -92,6 +96,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       }
     }
     if (kAsync) {
+      // The bytes of this round have arrived from all other CTAs.
       if (warp < kSumWarps)
         while (!ptx::mbarrier_try_wait_parity_acquire_cluster(&smem.full, round % 2)) {
         }
@@ -108,11 +113,11 @@ __global__ void __launch_bounds__(kThreads, 1)
         total += sum.x + sum.y + sum.z + sum.w;
       }
     }
-    __syncthreads();
-    if (threadIdx.x == 0) cycles[blockIdx.x * rounds + round] = clock64() - start;
+    __syncthreads();  // the round ends with its last warp
+    if (threadIdx.x == 0) cycles[blockIdx.x * rounds + round] = cycles_now() - start;
   }
   if (warp < kSumWarps) totals[(blockIdx.x * kLanes + lane) * 2 + half] = total;
-  meet();
+  meet();  // no CTA ends while another may still write into its memory
 }
 
 // Returns what a lane adds up: of each vector and round the numbers of all CTAs. Rounds come in fours.

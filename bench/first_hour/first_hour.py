@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""first_hour.py -- the first hour on a GPU: every instance verified, every constant of the cost model measured, times
+"""first_hour.py -- the first hour on a GPU: every instance verified, constants of the cost model measured, times
 beside the model's and cuBLASLt's, and a tuning file. FIRST_HOUR.md says how to run it. At the end, and after every
 step, there are first_hour.json and first_hour.md in the folder of results, which are what to send.
 

@@ -6,6 +6,7 @@
 #include "bench/timing.h"
 #include "ptx/sync.cuh"
 #include "test/support/device_memory.h"
+#include "test/support/stream.h"
 
 namespace bench {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 namespace ptx = dualgemm::ptx;
 using dualgemm_test::check_cuda;
 using dualgemm_test::DeviceArray;
+using dualgemm_test::Stream;
 
 // Lasts so long, and writes cycles and nanoseconds.
 __global__ void spin(uint64_t ns, int64_t* taken) {
@@ -42,18 +44,6 @@ void launch_nothing(int ctas, bool pdl, cudaStream_t stream) {
   config.numAttrs = pdl ? 1 : 0;
   check_cuda(cudaLaunchKernelEx(&config, nothing), "an empty launch");
 }
-
-class Stream {
- public:
-  Stream() { check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }
-  ~Stream() { cudaStreamDestroy(stream_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  cudaStream_t get() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
 
 // Returns what `launches` take from launch to launch, all of which are in the queue before the first begins.
 double on_stream_us(const Stream& stream, int launches, const std::function<void()>& launch,

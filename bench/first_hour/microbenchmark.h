@@ -56,6 +56,7 @@ class Findings {
       if (x.name == name) return x.values;
     throw std::logic_error("no measurement is called " + name);
   }
+  double median(const std::string& name) const;
   const std::vector<Measurement>& all() const { return all_; }
 
  private:

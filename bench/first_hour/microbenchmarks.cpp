@@ -164,6 +164,8 @@ bool run(const Options& options, const Place& place) {
 
 }  // namespace
 
+double bench::Findings::median(const std::string& name) const { return summarise(values(name)).median_us; }
+
 double bench::modelled_mma_cycles(int32_t cta_group, int32_t n) {
   dualgemm::Plan plan{};
   plan.mma.cta_group = cta_group;

@@ -108,6 +108,8 @@ __global__ void __cluster_dims__(kGroup) __launch_bounds__(kThreads)
   fill(x.a, sizeof x.a, kOnes);
   fill(x.b, sizeof x.b, kOnes);
   fill(x.factors[0], sizeof x.factors, kOneFactors);
+  // With the meeting below, operands are written for mma and copies, which read through the async proxy, and
+  // the barriers are there for both CTAs.
   ptx::fence_proxy_async();
   if (threadIdx.x == 0) {
     ptx::mbarrier_init(&x.done, 1);
@@ -119,6 +121,7 @@ __global__ void __cluster_dims__(kGroup) __launch_bounds__(kThreads)
     ptx::tcgen05_alloc<kGroup>(&x.base, kColumns);
     ptx::tcgen05_relinquish_alloc_permit<kGroup>();
   }
+  // The allocation comes before every other use of tensor memory.
   ptx::tcgen05_fence_before_thread_sync();
   meet<kGroup>();
   ptx::tcgen05_fence_after_thread_sync();
@@ -129,6 +132,7 @@ __global__ void __cluster_dims__(kGroup) __launch_bounds__(kThreads)
     commit<kGroup>(&x.copied);
   }
   __syncwarp();
+  // Both windows have their factors before the first mma.
   wait(&x.copied, 0);
   meet<kGroup>();
   ptx::tcgen05_fence_after_thread_sync();
@@ -152,9 +156,9 @@ __global__ void __cluster_dims__(kGroup) __launch_bounds__(kThreads)
       commit<kGroup>(&x.copied);
     }
     __syncwarp();
-    wait(&x.copied, 1);
+    wait(&x.copied, 1);  // no copy is under way when the memory is given back
   }
-  wait(&x.done, 0);
+  wait(&x.done, 0);  // the sums are complete before they are loaded
   __syncwarp();
   ptx::tcgen05_fence_after_thread_sync();
   int32_t others = 0;
@@ -166,6 +170,7 @@ __global__ void __cluster_dims__(kGroup) __launch_bounds__(kThreads)
     for (int i = 0; i < 32; ++i) others += __uint_as_float(sums[i]) != static_cast<float>(kMmaK * steps);
   }
   atomicAdd(wrong, others);
+  // All warps of both CTAs have loaded their sums before the memory is given back.
   ptx::tcgen05_fence_before_thread_sync();
   meet<kGroup>();
   ptx::tcgen05_fence_after_thread_sync();
@@ -245,6 +250,7 @@ __global__ void __launch_bounds__(kLoadThreads) load(int rounds, int64_t* cycles
   __shared__ uint32_t base;
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
   for (uint32_t i = threadIdx.x; i < kAtomBytes / 4; i += blockDim.x) atom[i] = kOneFactors;
+  // With the __syncthreads below, the atom is written for the copies, and the barrier is there.
   ptx::fence_proxy_async();
   if (threadIdx.x == 0) {
     ptx::mbarrier_init(&copied, 1);
@@ -255,6 +261,7 @@ __global__ void __launch_bounds__(kLoadThreads) load(int rounds, int64_t* cycles
     ptx::tcgen05_alloc<1>(&base, kColumns);
     ptx::tcgen05_relinquish_alloc_permit<1>();
   }
+  // The allocation comes before every other use of tensor memory.
   ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();
   ptx::tcgen05_fence_after_thread_sync();
@@ -264,7 +271,7 @@ __global__ void __launch_bounds__(kLoadThreads) load(int rounds, int64_t* cycles
     ptx::tcgen05_commit<1>(&copied);
   }
   __syncwarp();
-  wait(&copied, 0);
+  wait(&copied, 0);  // the columns are filled before they are loaded
   __syncwarp();
   ptx::tcgen05_fence_after_thread_sync();
   const uint32_t lanes = base + (static_cast<uint32_t>(warp % 4) << 21);
@@ -280,6 +287,7 @@ __global__ void __launch_bounds__(kLoadThreads) load(int rounds, int64_t* cycles
   __syncthreads();
   if (threadIdx.x == 0) cycles[0] = cycles_now() - start;
   atomicAdd(wrong, others);
+  // All warps have loaded before the memory is given back.
   ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();
   if (warp == 0) ptx::tcgen05_dealloc<1>(base, kColumns);
@@ -304,7 +312,7 @@ void measure_mma(const Subject& on, Findings* out) {
   add_copy("a copy before an mma of 128 x 64 x 64", "scale_copy_short", 1, 64, out);
   // Of so many steps all but a fixed time is that of the mma.
   const int steps = on.simulated ? kClump : 64;
-  const double of_mma = out->values(name_of(1, 128, 0, Copies::kBeforeEach))[0] * steps;
+  const double of_mma = out->median(name_of(1, 128, 0, Copies::kBeforeEach)) * steps;
   out->measure(on, "from the last mma to a warp that waited", "cycles", "commit",
                [&] { return cycles_of<1, 0, Copies::kBeforeEach>(128, steps) - of_mma; });
 }

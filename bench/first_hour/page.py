@@ -162,9 +162,10 @@ def every_instance(results):
 def tuning(results):
     data = results.get("tune", {}).get("data", {})
     if "judged" not in data: return ""
-    changes = [line for line in data.get("entries", []) if "more" in line]
+    entries = [line for line in data.get("entries", []) if line[:1].isdigit()]  # behind the heading (TUNING.md)
+    changes = [line for line in entries if "more" in line]
     text = "## Tuning\n\n"
-    text += f"{len(changes)} of {max(0, len(data.get('entries', [])) - 6)} entries name another instance than the " \
+    text += f"{len(changes)} of {len(entries)} entries name another instance than the " \
             "model chooses:\n\n" + "".join(f"    {line}\n" for line in changes)
     return text + "\n"
 

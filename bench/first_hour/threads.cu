@@ -190,11 +190,12 @@ __global__ void __launch_bounds__(64) wake(int rounds, int64_t* cycles) {
   __shared__ int64_t arrived;
   if (threadIdx.x == 0) {
     ptx::mbarrier_init(&barrier, 1);
+    // With the __syncthreads of the first round the other warp sees the barrier before it waits.
     ptx::fence_mbarrier_init_release_cluster();
   }
   int64_t sum = 0;
   for (int round = 0; round < rounds; ++round) {
-    __syncthreads();
+    __syncthreads();  // `arrived` of the round before has been read
     if (threadIdx.x < 32) {
       // The other warp waits by now.
       for (const int64_t start = cycles_now(); cycles_now() - start < 500;) {
@@ -205,6 +206,7 @@ __global__ void __launch_bounds__(64) wake(int rounds, int64_t* cycles) {
       }
       __syncwarp();
     } else {
+      // `arrived` was written before the arrival.
       while (!ptx::mbarrier_try_wait_parity(&barrier, round % 2)) {
       }
       __syncwarp();
@@ -214,6 +216,7 @@ __global__ void __launch_bounds__(64) wake(int rounds, int64_t* cycles) {
   if (threadIdx.x == 32) cycles[0] = sum;
 }
 
+// Nothing is ordered here: the barrier itself is timed.
 __global__ void __cluster_dims__(2) __launch_bounds__(384) meet(int rounds, int64_t* cycles) {
   ptx::cluster_arrive_release();
   ptx::cluster_wait_acquire();

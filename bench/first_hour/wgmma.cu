@@ -24,6 +24,7 @@ __global__ void __launch_bounds__(kThreads)
     multiply(uint32_t ones, int rounds, int64_t* cycles, int32_t* wrong) {
   __shared__ __align__(1024) uint32_t b[256 * 128 / 4];
   for (int i = threadIdx.x; i < 256 * 128 / 4; i += kThreads) b[i] = ones;
+  // With the __syncthreads, B is written for all wgmma, which read it through the async proxy.
   ptx::fence_proxy_async_shared_cta();
   __syncthreads();
   uint32_t a[4];  // that the compiler does not load anew while wgmma read them
@@ -33,13 +34,13 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t start = cycles_now();
 #pragma unroll 1
   for (int round = 0; round < rounds; ++round) {
-    ptx::wgmma_fence();
+    ptx::wgmma_fence();  // what was written to a and d comes before the wgmma
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) ptx::wgmma_m64k16_f32_f16(d, a, descriptor);
     ptx::wgmma_commit_group();
   }
-  ptx::wgmma_wait_group<0>();
-  __syncthreads();
+  ptx::wgmma_wait_group<0>();  // the sums are in registers
+  __syncthreads();             // of both warpgroups
   if (threadIdx.x == 0) cycles[0] = cycles_now() - start;
   int32_t others = 0;
 #pragma unroll

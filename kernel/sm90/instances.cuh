@@ -10,9 +10,9 @@ namespace dualgemm::sm90 {
 
 // The kernels of a set of options, as a list of Traits. A plain kernel for an A of 16 bits writes a C of A's
 // type; a kernel that writes another type is general. A general one needs a tile that lies in blocks of 128
-// rows (output_nvfp4.cuh); other tiles have only the plain one. The plain kernels of a tile of 256 rows have
-// no register left for the choice of C's type, so there is one for each type: where they shared one, 2048
-// rows of 2048 x 7168 took 8 % longer on an H100.
+// rows (output_nvfp4.cuh); other tiles have only the plain one. Tiles of 256 rows have a plain kernel for
+// each type of C. With two products a kernel for both has a register too few; with a branch around the
+// epilogue in place of that register, 2048 rows of 2048 x 7168 took 8 % longer on an H100.
 template <Options kOptions>
 auto kernels_of() {
   using Arithmetic = InstanceArithmetic<kOptions.products>;
