@@ -30,20 +30,24 @@ class Place:
         self.environment = dict(os.environ, LD_LIBRARY_PATH=":".join([*self.libraries(),
                                                                       os.environ.get("LD_LIBRARY_PATH", "")]))
         if self.simulated: self.environment["DUALGEMM_TEST_ALL"] = "1"  # every instance has its section
+        elif "uuid" in self.gpu: self.environment["CUDA_VISIBLE_DEVICES"] = self.gpu["uuid"]  # for the programs, GPU 0
         if (self.programs / "bits").is_dir(): self.environment["BITS_DIRECTORY"] = str(self.programs / "bits")
 
     @staticmethod
     def find_gpu():
-        """The first GPU that the library has kernels for."""
+        """The first GPU that the library has kernels for; of those, if there is one, the first that
+        CUDA_VISIBLE_DEVICES names."""
+        fields = [*GPU_FIELDS, "index", "uuid"]
         try:
-            text = subprocess.run([*NVIDIA_SMI, f"--query-gpu={','.join(GPU_FIELDS)}"], text=True, check=True,
+            text = subprocess.run([*NVIDIA_SMI, f"--query-gpu={','.join(fields)}"], text=True, check=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60).stdout
         except (OSError, subprocess.SubprocessError):
             return None
-        for row in csv.reader(io.StringIO(text), skipinitialspace=True):
-            gpu = dict(zip(GPU_FIELDS, row))
-            if gpu.get("compute_cap", "").startswith(("9.0", "10.")): return gpu
-        return None
+        rows = (dict(zip(fields, row)) for row in csv.reader(io.StringIO(text), skipinitialspace=True))
+        gpus = [gpu for gpu in rows if gpu.get("compute_cap", "").startswith(("9.0", "10."))]
+        wanted = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0]
+        named = [gpu for gpu in gpus if wanted in (gpu.get("index"), gpu.get("uuid"))]
+        return (named or gpus or [None])[0]
 
     def libraries(self):
         if self.simulated: return [str(self.programs / "sim"), str(self.programs)]
@@ -117,7 +121,7 @@ def last_line(text):
 
 def machine(place):
     def run(task, data):
-        data["gpu"] = {GPU_FIELDS[field]: value for field, value in (place.gpu or {}).items()}
+        data["gpu"] = {what: place.gpu.get(field, "") for field, what in GPU_FIELDS.items()} if place.gpu else {}
         data["name"] = place.name()
         data["cpus"] = os.cpu_count()
         data["lacks"] = lacking(place)
