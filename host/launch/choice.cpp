@@ -178,8 +178,11 @@ ActivationKind function_of(LinearActivation activation) {
     case LinearActivation::kSilu: return ActivationKind::kSwiglu;
     case LinearActivation::kGeluTanh: return ActivationKind::kGegluTanh;
     case LinearActivation::kGeluErf: return ActivationKind::kGegluErf;
-    default: return ActivationKind::kReglu;
+    case LinearActivation::kNone:
+    case LinearActivation::kRelu:
+    case LinearActivation::kRelu2: return ActivationKind::kReglu;
   }
+  return ActivationKind::kReglu;  // there is no other activation
 }
 
 // Returns whether a launch may go by a tuning file. The file's times were measured on all SMs, and without

@@ -42,9 +42,14 @@ inline constexpr int32_t kLinearActivations = 6;
 constexpr int32_t special_functions(ActivationKind activation) {
   switch (activation) {
     case ActivationKind::kReglu: return 0;
-    case ActivationKind::kSitu: return 6;  // ex2 and rcp of a sigmoid and of two tanh
-    default: return 2;                     // ex2 and rcp
+    case ActivationKind::kSwiglu:
+    case ActivationKind::kGegluTanh:
+    case ActivationKind::kGegluErf:
+    case ActivationKind::kGlu:
+    case ActivationKind::kSwigluStep: return 2;  // ex2 and rcp
+    case ActivationKind::kSitu: return 6;        // those of a sigmoid and of two tanh
   }
+  return 0;  // there is no other activation
 }
 
 // Describes one type of C that an instance writes.

@@ -48,7 +48,7 @@ void choose_one_product(Bytes& bytes, dualgemm_args_t* args) {
 void choose_epilogue(Bytes& bytes, dualgemm_args_t* args) {
   args->c_dtype = bytes.below(5);
   if (args->c_dtype == DUALGEMM_DTYPE_NVFP4) args->sfc = far_address(8);
-  args->activation = bytes.one_of({0, 0, 0, 1, 2, 3, 4, 5, 6});
+  args->activation = bytes.one_in(2) ? bytes.below(DUALGEMM_ACTIVATION_SITU + 1) : 0;
   args->flags = bytes.raw<uint8_t>() & 0x3F;
   if (bytes.one_in(4)) args->d1 = far_address(9), args->d2 = far_address(10), args->d_dtype = bytes.below(3);
   args->bias_dtype = bytes.one_of<int32_t>({DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP32});
