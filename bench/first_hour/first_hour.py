@@ -118,7 +118,7 @@ def run(wanted):
     driver = Driver(wanted.output, key_of(place, wanted.quick), 60 * minutes, wanted.again)
 
     def write_all():
-        """With the steps of earlier runs that were not asked for now."""
+        """With the steps that earlier runs have done and that were not asked for now."""
         known = {step.name: driver.results.get(step.name) or driver.kept(step) for step in every}
         write(wanted.output, place, wanted.quick, {name: result for name, result in known.items() if result})
 

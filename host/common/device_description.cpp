@@ -57,7 +57,7 @@ void read_memory(int ordinal, dualgemm_device_t* device) {
 
 constinit DriverFunction get_device{"cuDeviceGet", 2000}, get_name{"cuDeviceGetName", 2000};
 
-// The name is used only in messages; where the driver does not tell it, it stays empty.
+// Messages and tuning files have the name; where the driver does not tell it, it stays empty.
 void read_name(int ordinal, dualgemm_device_t* device) {
   const UnreportedErrors unreported;
   PFN_cuDeviceGet_v2000 get = nullptr;

@@ -201,9 +201,9 @@ typedef struct dualgemm_args {
                                     another a_dtype; 16-byte aligned */
   const void *sfa, *sfb1, *sfb2; /* UE4M3, dualgemm_sf_size bytes each; 16-byte aligned. Where k is no
                                     multiple of 64, each has factors beyond k / 16, which have to be 0x00: NaN
-                                    there (0x7F, 0xFF) makes every result of its row or column NaN. Factors of
-                                    rows beyond the last may have any value. sfa is NULL where a_dtype is not
-                                    NVFP4 */
+                                    there (0x7F, 0xFF) makes every result of its row or column NaN, except in
+                                    sfa where a pass prepares A (9.0). Factors of rows beyond the last may have
+                                    any value. sfa is NULL where a_dtype is not NVFP4 */
   void* c;                       /* [m, n] of c_dtype; 16-byte aligned; overlaps nothing else */
   /* Factors of an NVFP4 C, which the next launch takes as SFA: dualgemm_sf_size(m, n) bytes, with OFFSETS the
      blocks of all groups as in SFA; 16-byte aligned. NULL for any other c_dtype. */
@@ -329,7 +329,7 @@ typedef struct dualgemm_device {
   int32_t sm_count;           /* 1 .. 65535 */
   int32_t driver_version; /* what cudaDriverGetVersion reports, e.g. 13000 for CUDA 13.0 */
   int32_t ordinal;        /* for messages only */
-  char name[68];          /* for messages only, NUL-terminated, may be empty */
+  char name[68];          /* NUL-terminated, may be empty; messages and tuning files have it */
   /* Clusters of 2 and of 4 CTAs with full shared memory that run at once (cudaOccupancyMaxActiveClusters): an
    * odd SM of a part of the chip belongs to none. 0 = not known: the library then assumes as many clusters of 2
    * as the SMs allow, and as many of 4 as the largest chip of this architecture has, in proportion to its SMs.
@@ -387,7 +387,8 @@ typedef struct dualgemm_instance_info {
   int32_t scale_k_tiles;          /* k-tiles whose scale factors share one of its stages */
   int32_t grouped;                /* 1: for launches with a group_mode, 0: for those without */
   int32_t overlapped;             /* 1: the accumulator pairs share columns */
-  int32_t general;                /* 1: computes whatever a launch asks for; 0: a plain SwiGLU */
+  int32_t general;                /* 1: computes whatever a launch asks for; 0: a plain SwiGLU, or alpha1
+                                     times the one product */
   int32_t cc_major;               /* compute capability that it is for: 9 (9.0), 10 (10.x) */
   int32_t a_dtype;                /* dualgemm_dtype_t: NVFP4, BF16 or FP16 */
   int32_t reserved0;              /* 0 */

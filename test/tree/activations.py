@@ -60,7 +60,8 @@ def check_the_check(header, read):
                     without = {file: spelled(pattern, name).sub("?", read(file))}
                     found = list(faults(header, lambda other: without.get(other) or read(other), {}))
                     assert f"{file}: lacks {kind}_{name}" in found, (file, name)
-        new = header.replace(f"DUALGEMM_{kind}_MAX_ENUM", f"DUALGEMM_{kind}_NEW = {len(names)}, DUALGEMM_{kind}_MAX_ENUM")
+        end = f"DUALGEMM_{kind}_MAX_ENUM"
+        new = header.replace(end, f"DUALGEMM_{kind}_NEW = {len(names)}, {end}")
         last = f"DUALGEMM_{kind}_{names[-1]}"
         for text in (f"i <= {last};", f"below({last} + 1)", f"::activation, {last}}}"):
             assert list(faults(header, read, {"a": text})) == [], text
