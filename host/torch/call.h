@@ -9,6 +9,8 @@ namespace dualgemm::torch_ops {
 
 class Call {
  public:
+  static constexpr int kMostOutputs = 5;  // of an operator that writes into its arguments
+
   Call() = default;
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -16,6 +18,9 @@ class Call {
   // A tensor that is None is not given. A number that is None becomes `otherwise`.
   virtual Tensor tensor(const char* name) = 0;
   virtual Tensor optional_tensor(const char* name) = 0;
+  // The same of a tensor that the operator writes. When it is written, PyTorch counts a new version of it.
+  virtual Tensor output(const char* name) = 0;
+  virtual Tensor optional_output(const char* name) = 0;
   virtual double number() = 0;
   virtual double optional_number(double otherwise) = 0;
   virtual int64_t integer() = 0;

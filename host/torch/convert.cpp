@@ -93,15 +93,15 @@ void put_outputs(Quantize& x) {
 template <bool out>
 void take(Call& call, Quantize& x) {
   x.x = call.tensor("x");
-  if (out) x.q = call.tensor("q");
-  if (out) x.sf = call.tensor("sf");
+  if (out) x.q = call.output("q");
+  if (out) x.sf = call.output("sf");
   x.args.global_scale = static_cast<float>(call.number());
   x.global_scale_dev = call.optional_tensor("global_scale_dev");
   const int64_t mode = call.integer();
   x.row_index = call.optional_tensor("row_index");
   x.group_rows = call.optional_tensor("group_rows");
   const int64_t flags = call.integer();
-  if (out) x.scales = call.optional_tensor("scales");
+  if (out) x.scales = call.optional_output("scales");
   x.args.scale_mode = extent("scale_mode", mode);
   x.args.flags = static_cast<uint32_t>(extent("flags", flags));
 }
@@ -149,7 +149,7 @@ void sf_swizzle(Call& call) {
   Factors x;
   dualgemm_sf_args_init(&x.args);
   x.linear = call.tensor("src");
-  if (out) x.atoms = call.tensor("dst");
+  if (out) x.atoms = call.output("dst");
   x.group_rows = call.optional_tensor("group_rows");
   x.args.flags = static_cast<uint32_t>(extent("flags", call.integer()));
   for (const Tensor* tensor : {&x.atoms, &x.group_rows})
@@ -173,7 +173,7 @@ void sf_unswizzle(Call& call) {
   Factors x;
   dualgemm_sf_args_init(&x.args);
   x.atoms = call.tensor("src");
-  if (out) x.linear = call.tensor("dst");
+  if (out) x.linear = call.output("dst");
   const int64_t rows = call.integer(), k = call.integer();
   x.group_rows = call.optional_tensor("group_rows");
   x.args.flags = static_cast<uint32_t>(extent("flags", call.integer()));

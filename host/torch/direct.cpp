@@ -68,6 +68,7 @@ struct Torch {
   Object is_neg, empty_strided;         // functions
   Object device, dtype, requires_grad;  // names
   Object profiler, profiling;           // a module, and the name of its flag
+  Object count_versions;                // a function of several tensors
   std::vector<Watcher> watchers;
   NamedType types[8] = {{{kDLUInt, 8, 1}, kUint8, {}},         {{kDLInt, 8, 1}, kInt8, {}},
                         {{kDLInt, 32, 1}, kInt32, {}},         {{kDLFloat, 16, 1}, kFp16, {}},
@@ -89,7 +90,8 @@ const DLPackExchangeAPI& exchange_of(PyObject* tensor) {
   return *api;
 }
 
-// This is _start(torch, watchers, profiler, name of its flag), which torch_op.py calls once.
+// This is _start(torch, watchers, profiler, name of its flag, function that counts versions), which
+// torch_op.py calls once.
 PyObject* start(PyObject*, PyObject* arguments) {
   return guarded([&] {
     PyObject *const torch = item(arguments, 0), *const watchers = item(arguments, 1);
@@ -106,6 +108,7 @@ PyObject* start(PyObject*, PyObject* arguments) {
       all->watchers.emplace_back(item(watchers, i));
     all->profiler = held(item(arguments, 2));
     all->profiling = held(item(arguments, 3));
+    all->count_versions = held(item(arguments, 4));
     // A PyTorch without the flag is refused here, and not by each call.
     made(PyObject_GetAttr(all->profiler.get(), all->profiling.get()));
     for (NamedType& each : all->types)
@@ -261,20 +264,18 @@ class Direct final : public Call {
   // Returns false if the dispatcher has to see the call.
   bool take(const Function& function, const Handed& handed) {
     const auto& arguments = function.arguments;
-    PyObject* given[kMostArguments] = {};
     if (handed.positional > function.positional) return false;
-    std::copy_n(handed.values, handed.positional, given);
+    std::copy_n(handed.values, handed.positional, given_);
     for (size_t i = 0, count = handed.named(); i < count; ++i) {
       const size_t place = place_of(function, item(handed.names, static_cast<Py_ssize_t>(i)));
-      if (place == arguments.size() || given[place]) return false;
-      given[place] = handed.values[handed.positional + i];
+      if (place == arguments.size() || given_[place]) return false;
+      given_[place] = handed.values[handed.positional + i];
     }
-    first_ = given[0];
     const bool derivatives = aoti_torch_grad_mode_is_enabled();
     for (size_t i = 0; i < arguments.size(); ++i) {
-      if (!given[i] && !arguments[i].has_default) return false;
-      values_[i] = given[i] ? &read_[i] : &arguments[i].otherwise;
-      if (given[i] && !read(arguments[i].kind, given[i], derivatives, &read_[i])) return false;
+      if (!given_[i] && !arguments[i].has_default) return false;
+      values_[i] = given_[i] ? &read_[i] : &arguments[i].otherwise;
+      if (given_[i] && !read(arguments[i].kind, given_[i], derivatives, &read_[i])) return false;
     }
     return true;
   }
@@ -289,6 +290,7 @@ class Direct final : public Call {
       thread_ = PyEval_SaveThread();
       function(*this);
     }
+    if (written_ > 0) count_versions();
     if (made_ == 0) Py_IncRef(Py_None);
     if (made_ < 2) return made_ == 0 ? Py_None : results_[0].release();
     Object all = made(PyTuple_New(static_cast<Py_ssize_t>(made_)));
@@ -299,6 +301,8 @@ class Direct final : public Call {
 
   Tensor tensor(const char* name) override { return tensor_of(name, next()); }
   Tensor optional_tensor(const char* name) override { return tensor_of(name, next()); }
+  Tensor output(const char* name) override { return tensor_of(name, next_written()); }
+  Tensor optional_output(const char* name) override { return tensor_of(name, next_written()); }
   double number() override { return next().number; }
   double optional_number(double otherwise) override {
     const Value& value = next();
@@ -345,7 +349,7 @@ class Direct final : public Call {
     PyTuple_SetItem(places.get(), 0, tuple_of(sizes, dims).release());
     PyTuple_SetItem(places.get(), 1, tuple_of(strides, dims).release());
     const Object named = made(PyDict_New());
-    const Object device = made(PyObject_GetAttr(first_, known->device.get()));  // that of all tensors
+    const Object device = made(PyObject_GetAttr(given_[0], known->device.get()));  // that of all tensors
     const NamedType* const found = std::find_if(std::begin(known->types), std::end(known->types),
                                                 [&](const NamedType& each) { return each.type == type; });
     if (PyDict_SetItem(named.get(), known->device.get(), device.get()) != 0 ||
@@ -360,6 +364,19 @@ class Direct final : public Call {
   }
 
   const Value& next() { return *values_[next_++]; }
+  const Value& next_written() {
+    const Value& value = *values_[next_];
+    if (value.given) outputs_[written_++] = given_[next_];
+    ++next_;
+    return value;
+  }
+
+  void count_versions() {
+    const Object outputs = made(PyTuple_New(static_cast<Py_ssize_t>(written_)));
+    for (size_t i = 0; i < written_; ++i)
+      PyTuple_SetItem(outputs.get(), static_cast<Py_ssize_t>(i), held(outputs_[i]).release());
+    made(PyObject_CallFunctionObjArgs(known->count_versions.get(), outputs.get(), nullptr));
+  }
 
   static Tensor tensor_of(const char* name, const Value& value) {
     Tensor tensor;
@@ -384,9 +401,10 @@ class Direct final : public Call {
     return tuple;
   }
 
-  PyObject* first_ = nullptr;
   PyThreadState* thread_ = nullptr;
-  size_t next_ = 0, made_ = 0;
+  size_t next_ = 0, written_ = 0, made_ = 0;
+  PyObject* given_[kMostArguments] = {};
+  PyObject* outputs_[kMostOutputs];
   Object results_[kMostResults];
   const Value* values_[kMostArguments];
   Value read_[kMostArguments];  // of those that are given

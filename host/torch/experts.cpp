@@ -132,10 +132,10 @@ void moe_permute(Call& call) {
   x.topk_weights = call.optional_tensor("topk_weights");
   x.experts = call.integer();
   if (out) {
-    x.group_rows = call.tensor("group_rows");
-    x.row_token = call.tensor("row_token");
-    x.token_row = call.tensor("token_row");
-    x.row_weight = call.optional_tensor("row_weight");
+    x.group_rows = call.output("group_rows");
+    x.row_token = call.output("row_token");
+    x.token_row = call.output("token_row");
+    x.row_weight = call.optional_output("row_weight");
   }
   x.args.flags = static_cast<uint32_t>(extent("flags", call.integer()));
   for (const Tensor* tensor : {&x.topk_weights, &x.group_rows, &x.row_token, &x.token_row, &x.row_weight})
@@ -154,7 +154,7 @@ void moe_gather(Call& call) {
   dualgemm_moe_gather_args_init(&x.args);
   x.x = call.tensor("x");
   x.row_index = call.tensor("row_index");
-  if (out) x.out = call.tensor("out");
+  if (out) x.out = call.output("out");
   x.args.flags = static_cast<uint32_t>(extent("flags", call.integer()));
   for (const Tensor* tensor : {&x.row_index, &x.out})
     if (*tensor) check_beside(*tensor, x.x);
@@ -173,7 +173,7 @@ void moe_combine(Call& call) {
   dualgemm_moe_combine_args_init(&x.args);
   x.c = call.tensor("c");
   x.token_row = call.tensor("token_row");
-  if (out) x.out = call.tensor("out");
+  if (out) x.out = call.output("out");
   x.add = call.optional_tensor("add");
   if (!out) x.out_type = call.optional_type(x.c.type);
   x.topk_weights = call.optional_tensor("topk_weights");

@@ -32,10 +32,10 @@ void take_last(Call& call, Launch& x) {
   x.instance_id = call.integer();
   x.max_sms = call.integer();
   if (x.form != Form::kOut) return;
-  x.sfc = call.optional_tensor("sfc");
-  x.d1 = call.optional_tensor("d1");
-  if (x.products == 2) x.d2 = call.optional_tensor("d2");
-  x.amax_out = call.optional_tensor("amax_out");
+  x.sfc = call.optional_output("sfc");
+  x.d1 = call.optional_output("d1");
+  if (x.products == 2) x.d2 = call.optional_output("d2");
+  x.amax_out = call.optional_output("amax_out");
 }
 
 void take_swiglu(Call& call, Launch& x) {
@@ -45,7 +45,7 @@ void take_swiglu(Call& call, Launch& x) {
   x.sfa = call.optional_tensor("sfa");
   x.sfb1 = call.tensor("sfb1");
   x.sfb2 = call.tensor("sfb2");
-  if (x.form == Form::kOut) x.out = call.tensor("out");
+  if (x.form == Form::kOut) x.out = call.output("out");
   x.args.alpha1 = number(call);
   x.args.alpha2 = number(call);
   if (x.form == Form::kFunctional) x.out_type = call.type();
@@ -72,7 +72,7 @@ void take_linear(Call& call, Launch& x) {
   x.b1 = call.tensor("b");
   x.sfa = call.optional_tensor("sfa");
   x.sfb1 = call.tensor("sfb");
-  if (x.form == Form::kOut) x.out = call.tensor("out");
+  if (x.form == Form::kOut) x.out = call.output("out");
   x.args.alpha1 = number(call);
   if (x.form == Form::kFunctional) x.out_type = call.type();
   x.alpha1_dev = call.optional_tensor("alpha_dev");

@@ -16,6 +16,8 @@ class Stack final : public Call {
   Tensor optional_tensor(const char* name) override {
     return hold(name, optional<AtenTensorHandle>(nullptr));
   }
+  Tensor output(const char* name) override { return written(tensor(name)); }
+  Tensor optional_output(const char* name) override { return written(optional_tensor(name)); }
   double number() override { return value<double>(); }
   double optional_number(double otherwise) override { return optional(otherwise); }
   int64_t integer() override { return value<int64_t>(); }
@@ -24,6 +26,8 @@ class Stack final : public Call {
   Tensor result(const char* name, const Tensor& beside, int32_t type, int64_t dims, const int64_t* sizes,
                 const int64_t* strides) override;
 
+  // Counts a new version of each output that was given.
+  void count_versions();
   // Puts the results on the stack. From then on the dispatcher owns them, so this comes last, when nothing
   // can fail any more.
   void give_results();
@@ -42,10 +46,13 @@ class Stack final : public Call {
     return place ? torch::stable::detail::to<T>(*place) : otherwise;
   }
   Tensor hold(const char* name, AtenTensorHandle handle);
+  // Notes that the tensor which was held last is an output.
+  Tensor written(Tensor tensor);
 
   StableIValue *stack_, *next_;
   Handle tensors_[kMostTensors], results_[kMostResults];
-  int held_ = 0, made_ = 0;
+  Handle* outputs_[kMostOutputs];
+  int held_ = 0, written_ = 0, made_ = 0;
 };
 
 // An operator as the dispatcher calls it.
@@ -53,6 +60,7 @@ template <void compute(Call&)>
 void boxed(StableIValue* stack, uint64_t, uint64_t) {
   Stack call(stack);
   compute(call);
+  call.count_versions();
   call.give_results();
 }
 

@@ -79,6 +79,10 @@ class Experts(ByDirect, operators.Experts):
     pass
 
 
+class Versions(ByDirect, operators.Versions):
+    pass
+
+
 @unittest.skipUnless(operators.GPU, "there is no GPU")
 class OnGpu(ByDirect, operators.OnGpu):
     test_the_default_backend_of_compile = None  # it traces operators
@@ -344,7 +348,7 @@ def describe(tensor, out):
 
 def start(module):
     direct._start(module, tuple(getattr(torch._C, name) for name in torch_op._WATCHERS), torch.autograd.profiler,
-                  "_is_profiler_enabled")
+                  "_is_profiler_enabled", torch._C._increment_version)
 
 
 class ByDLPack(Case):
@@ -367,7 +371,7 @@ class ByDLPack(Case):
 
     def test_unknown_flag(self):
         """A PyTorch whose profiler has no such flag is refused before any call, so that the operators stand in."""
-        with self.assertRaises(AttributeError): direct._start(torch, (), torch.autograd.profiler, "_no_such_flag")
+        with self.assertRaises(AttributeError): direct._start(torch, (), torch.autograd.profiler, "_no_such_flag", None)
 
     def test_places(self):
         """What lies on several GPUs is refused before anybody asks CUDA."""

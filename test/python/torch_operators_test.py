@@ -497,6 +497,59 @@ def calls(device="cpu"):
     yield "moe_combine_out", (of_c, permuted[2], torch.zeros(5, 16, device=device)), weighted
 
 
+class Versions(Case):
+    @staticmethod
+    def tensors(name, args, named):
+        """Yields each tensor of a call, and whether the schema says that the operator writes it."""
+        schema = getattr(torch.ops.dualgemm, name).default._schema
+        every = {**dict(zip((each.name for each in schema.arguments), args)), **named}
+        for each in schema.arguments:
+            written = each.alias_info is not None and each.alias_info.is_write
+            if isinstance(every.get(each.name), torch.Tensor): yield every[each.name], written
+
+    def test_what_is_written_has_a_new_version(self):
+        """And nothing else has. Tensors share their version with views of the same memory."""
+        for device in DEVICES:
+            for name, args, named in calls(device):
+                tensors = list(self.tensors(name, args, named))
+                views = [each[:1] for each, _ in tensors]
+                before = [each._version for each, _ in tensors]
+                with self.subTest(device, name=name, named=list(named)):
+                    getattr(ops, name)(*args, **named)
+                    self.assertEqual([each._version > old for (each, _), old in zip(tensors, before)],
+                                     [written for _, written in tensors])
+                    self.assertEqual([each._version for each in views], [each._version for each, _ in tensors])
+                    self.assertTrue(all(each.grad_fn is None for each, _ in tensors))
+
+    def test_all_outputs_of_a_launch(self):
+        (a, b1, b2, sfa, sfb1, sfb2), d1 = operands("cpu"), torch.zeros(M, N)
+        outputs = dict(out=torch.zeros(M, N // 2, dtype=torch.uint8), sfc=torch.zeros(512, dtype=torch.uint8), d1=d1,
+                       d2=d1.clone(), amax_out=torch.zeros(()))
+        ops.swiglu_out(a, b1, b2, sfa, sfb1, sfb2, **outputs)
+        self.assertEqual([each._version for each in outputs.values()], [1] * 5)
+
+    def test_a_refused_call_writes_nothing(self):
+        a, b, _, sfa, sfb, _ = operands("cpu")
+        out = torch.zeros(M, N, dtype=BF16)
+        self.refused("activation=9", ops.linear_out, a, b, sfa, sfb, out, activation=9)
+        self.assertEqual(out._version, 0)
+
+    def test_autograd_notices(self):
+        a, b, _, sfa, sfb, _ = operands("cpu")
+        x, factor = torch.zeros(M, N, dtype=BF16), torch.ones(M, N, dtype=BF16, requires_grad=True)
+        y = (factor * x).sum()
+        ops.linear_out(a, b, sfa, sfb, x)
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"): y.backward()
+
+    def test_tensors_of_the_mode_without_versions(self):
+        a, b, _, sfa, sfb, _ = operands("cpu")
+        wanted = ops.linear(a, b, sfa, sfb)
+        with torch.inference_mode(): out, inside = torch.zeros_like(wanted), torch.zeros_like(wanted)
+        ops.linear_out(a, b, sfa, sfb, out)
+        with torch.inference_mode(): ops.linear_out(a, b, sfa, sfb, inside)
+        for each in (out, inside): self.same(each, wanted)
+
+
 class Torch(Case):
     def test_opcheck(self):
         for device in DEVICES:

@@ -18,7 +18,7 @@ sys.path.insert(0, sys.argv[1])
 try:
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
-    from dualgemm import FLAG_BATCH_INVARIANT, nn
+    from dualgemm import FLAG_BATCH_INVARIANT, nn, torch_op
 except ImportError as error:
     print(f"torch_shared_test.py: skipped: {error}")
     sys.exit(77)
@@ -207,6 +207,12 @@ class Calls(Case):
         self.count([(0, x), (lambda: x.mul_(2),), (1, x), (2, x)], [sum(ROWS), *ROWS[1:]])
         self.count([(0, x), (1, x), (lambda: x.add_(1),), (2, x)], [sum(ROWS), ROWS[2]])
         self.count([(0, x), (lambda: x[0].zero_(),), (1, x), (2, x)], [sum(ROWS), *ROWS[1:]])
+
+    def test_x_that_an_operator_writes(self):
+        x, reversed_rows = numbers(4), torch.tensor([3, 2, 1, 0], dtype=torch.int32)
+        for functions in (ops, torch_op.direct):
+            self.count([(0, x), (lambda: functions.moe_gather_out(x.clone(), reversed_rows, x),), (1, x), (2, x)],
+                       [sum(ROWS), *ROWS[1:]])
 
     def test_results_that_change(self):
         """Parts of one tensor do not overlap."""

@@ -198,7 +198,7 @@ def _make_direct():
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     try:
         module._start(torch, tuple(getattr(torch._C, name) for name in _WATCHERS), torch.autograd.profiler,
-                      "_is_profiler_enabled")
+                      "_is_profiler_enabled", torch._C._increment_version)
     except (AttributeError, ImportError):
         return torch.ops.dualgemm
     for name in _SHAPES:
