@@ -83,9 +83,9 @@ def cases():
     if not GPU: return
     yield "torch.cuda._sleep(0)", lambda: torch.cuda._sleep(0)
     yield "ctypes: launch", lambda: d.launch(*two, out, 0.5, 0.5, stream=torch.cuda.current_stream())
-    args, launch, stream = d.arguments(*two, out, 0.5, 0.5), d.load().dualgemm_launch_ex, \
-        torch.cuda.current_stream().cuda_stream
-    yield "ctypes: prepared arguments", lambda: launch(args, stream)
+    prepared, stream = d.prepare(*two, out, 0.5, 0.5), torch.cuda.current_stream().cuda_stream
+    yield "ctypes: prepared", lambda: prepared(stream=stream)
+    yield "ctypes: prepared, other tensors", lambda: prepared(stream=stream, a=two[0], out=out)
 
 
 def direct_cases(two, one, out, x, bias):

@@ -3,7 +3,7 @@ the simulated runtime, or a buffer in host memory."""
 import ctypes
 import math
 
-from example import DeviceMemory
+from example import DeviceMemory, cuda
 
 UINT8, E2M1_X2, BF16, FP32, INT32 = (1, 8, 1), (17, 4, 2), (4, 16, 1), (2, 32, 1), (0, 32, 1)
 
@@ -83,6 +83,10 @@ class Tensor:
         """The same tensor in host memory."""
         memory = self.memory.to(bytearray(self.memory.size.value))
         return Tensor(memory, self.dtype, self.shape, self.strides, self.offset, self.versioned)
+
+    def fill(self, data):
+        """Writes bytes to its device memory."""
+        self.memory.call(cuda.cudaMemcpy, self.memory.pointer, DeviceMemory.place(bytearray(data)), self.memory.size, 1)
 
     def bytes(self):
         return bytes(self.memory.to(bytearray(self.memory.size.value)) if self.on_gpu else self.memory)

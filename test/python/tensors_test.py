@@ -166,6 +166,98 @@ class Launches(unittest.TestCase):
         with self.assertRaises(d.Error): Problem().launch(stream=12345)
 
 
+class Prepared(unittest.TestCase):
+    def launched(self, *, like):
+        """The bits of a launch of other elements of A, in an `out` of its own."""
+        other = Problem()
+        other.b, other.sfa, other.sfb = like.b, like.sfa, like.sfb
+        other.launch()
+        return other, other.out.bytes()
+
+    def test_launches_what_launch_does(self):
+        p = Problem()
+        p.launch()
+        expected = p.out.bytes()
+        p.out = empty(BF16, (24, 40))
+        prepared = d.prepare(*p.tensors(), **p.fields)
+        self.assertNotEqual(p.out.bytes(), expected)
+        for _ in range(2):
+            p.out.fill(bytes(24 * 40 * 2))
+            prepared()
+            self.assertEqual(p.out.bytes(), expected)
+
+    def test_one_product(self):
+        p = Problem(c=FP32)
+        d.launch_linear(p.a, p.b[0], p.sfa, p.sfb[0], p.out, 0.5, linear_activation=d.LINEAR_ACTIVATION_RELU2)
+        expected, out = p.out.bytes(), empty(FP32, (24, 40))
+        d.prepare_linear(p.a, p.b[0], p.sfa, p.sfb[0], out, 0.5, linear_activation=d.LINEAR_ACTIVATION_RELU2)()
+        self.assertEqual(out.bytes(), expected)
+
+    def test_other_tensors(self):
+        """By tensors and by addresses. They stay until others come, and the earlier ones are left as they were."""
+        p = Problem()
+        prepared = d.prepare(*p.tensors(), **p.fields)
+        prepared()
+        first = p.out.bytes()
+        other, expected = self.launched(like=p)
+        self.assertNotEqual(first, expected)
+        for kind in (lambda t: t, lambda t: t.memory.data_ptr()):
+            out = empty(BF16, (24, 40))
+            prepared(a=kind(other.a), out=kind(out))
+            self.assertEqual(out.bytes(), expected)
+            out.fill(bytes(24 * 40 * 2))
+            prepared()
+            self.assertEqual(out.bytes(), expected)
+        self.assertEqual(p.out.bytes(), first)
+        prepared(a=p.a)  # behind an address, too
+        self.assertEqual(out.bytes(), first)
+
+    def test_one_row_at_any_pitch(self):
+        p = Problem(m=1)
+        p.launch()
+        expected, wide = p.out.bytes(), on_gpu(p.a.bytes(), UINT8, (1, 64), strides=(4096, 1))
+        d.prepare(*p.tensors(), **p.fields)(a=wide, out=(out := empty(BF16, (1, 40))))
+        self.assertEqual(out.bytes(), expected)
+
+    def test_refusals(self):
+        """Where one tensor is refused, none is replaced, and nothing is launched."""
+        p = Problem(c=FP32)
+        prepared, other = d.prepare(*p.tensors(), **p.fields), Problem().b[0].memory
+        before, matrix = p.out.bytes(), empty(UINT8, (24, 128))
+        read_only = empty(FP32, (24, 40))
+        read_only.read_only = True
+        for kind, name, tensor, text in (
+                (ValueError, "a", empty(UINT8, (23, 64)), r"has shape \(23, 64\), and shape \(24, 64\) was prepared"),
+                (ValueError, "a", Tensor(matrix.memory, UINT8, (24, 64), (128, 1)), r"has strides \(128, 1\), and"),
+                (ValueError, "a", Tensor(p.a.memory, E2M1_X2, (24, 64)), "has elements float4_e2m1fn, and"),
+                (ValueError, "out", empty(BF16, (24, 40)), "has elements bfloat16, and elements float32 was"),
+                (ValueError, "a", p.a.copied(), "lies in host memory"),
+                (ValueError, "out", read_only, "this memory is read-only"),
+                (TypeError, "bias1", p.a, "no tensor of this name was prepared"),
+                (TypeError, "m", 23, "no tensor of this name was prepared"),
+                (TypeError, "a", 1.5, "a tensor has data_ptr")):
+            with self.assertRaisesRegex(kind, f"^{name}: {text}"): prepared(b1=other, **{name: tensor})
+            self.assertEqual(p.out.bytes(), before)
+        copies, _ = p.on_host()
+        with self.assertRaisesRegex(ValueError, "^a: lies in host memory"): d.prepare(*copies, **p.fields)
+        with self.assertRaisesRegex(d.Error, "INVALID_VALUE: max_sms=-1"): d.prepare(*p.tensors(), max_sms=-1)()
+        with self.assertRaises(d.Error): prepared(stream=12345)
+        p.launch()
+        expected = p.out.bytes()
+        p.out.fill(before)
+        prepared()
+        self.assertEqual(p.out.bytes(), expected)
+
+    def test_capsules_are_held(self):
+        p = Problem()
+        prepared = d.prepare(*p.tensors(), **p.fields)
+        self.assertEqual(Tensor.live, 7)
+        prepared(a=p.a)
+        self.assertEqual(Tensor.live, 7)
+        del prepared
+        self.assertEqual(Tensor.live, 0)
+
+
 class Refusals(unittest.TestCase):
     def refused(self, kind, text, change=lambda p: None, **fields):
         p = Problem()

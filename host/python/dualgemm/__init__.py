@@ -9,6 +9,7 @@ from . import _rules
 from ._arguments import (arguments, beside as _beside, complete as _complete, fill as _fill, in_place as _in_place,
                          initialised as _initialised, integer as _integer)
 from ._library import Error, cuda_runtime, load  # noqa: F401
+from ._prepared import Prepared
 from ._structures import *  # noqa: F401,F403 -- the numbers of the header
 from ._structures import (DTYPE_FP32, Device, InstanceInfo, MoeCombineArgs, MoeGatherArgs, MoePermuteArgs,
                           QuantizeArgs, SfArgs, TuningInfo)
@@ -27,6 +28,17 @@ def launch_linear(a, b, sfa, sfb, out, alpha=1.0, *, stream=0, **fields):
     args = _in_place(arguments(a, b, None, sfa, sfb, None, out, alpha, products=1, **fields), _CUDA)
     load().dualgemm_launch_ex(args, _stream(stream))
     return out
+
+
+def prepare(a, b1, b2, sfa, sfb1, sfb2, out, alpha1=1.0, alpha2=1.0, **fields):
+    """Returns a Prepared. `prepared(stream=...)` does what launch() of these arguments does, in a small part of its
+    time, and `prepared(a=x, out=y)` does it with other tensors."""
+    return Prepared(arguments(a, b1, b2, sfa, sfb1, sfb2, out, alpha1, alpha2, **fields))
+
+
+def prepare_linear(a, b, sfa, sfb, out, alpha=1.0, **fields):
+    """Returns what prepare() returns, for launch_linear()."""
+    return Prepared(arguments(a, b, None, sfa, sfb, None, out, alpha, products=1, **fields))
 
 
 def reference_host(a, b1, b2, sfa, sfb1, sfb2, out, alpha1=1.0, alpha2=1.0, *, y=None, **fields):

@@ -1,5 +1,6 @@
 """Makes argument structures from tensors: fills in what shapes and strides say, and refuses what disagrees."""
 import ctypes
+import functools
 import operator
 
 from . import _structures as s
@@ -9,7 +10,7 @@ from ._tensors import CPU, CUDA, view
 
 _KINDS = {CPU: "host", CUDA: "device", 3: "pinned host", 13: "managed"}  # kinds of memory, as DLPack numbers them
 _EVERYWHERE = (None, 3, 13)
-_FIELDS = {"out": "c"}  # the field of an argument, if the structure has no field of the argument's name
+FIELDS = {"out": "c"}  # the field of an argument, if the structure has no field of the argument's name
 _EXTENTS = ("m", "n", "k", "rows", "x_rows", "tokens", "top_k")
 
 
@@ -24,10 +25,22 @@ def initialised(kind):
     return structure
 
 
-def _put_view(structure, name, tensor):
-    structure.views[name] = found = view(tensor, name)
+@functools.lru_cache(maxsize=None)
+def _types(kind):
+    """Returns the type of each field of a structure."""
+    return dict(kind._fields_)
+
+
+def checked_view(structure, name, tensor):
+    """Returns the View of a tensor of a structure. What the function writes is writable."""
+    found = view(tensor, name)
     outputs = PERMUTED if isinstance(structure, s.MoePermuteArgs) else OUTPUTS
     if found.read_only and name in outputs: raise ValueError(f"{name}: this memory is read-only, or a copy")
+    return found
+
+
+def _put_view(structure, name, tensor):
+    structure.views[name] = found = checked_view(structure, name, tensor)
     return found.address
 
 
@@ -42,7 +55,7 @@ def integer(name, value, kind=ctypes.c_int32):
 
 
 def _put_number(structure, name, value):
-    kind = dict(structure._fields_)[name]
+    kind = _types(type(structure))[name]
     if kind not in (ctypes.c_float, ctypes.c_char * 68): value = integer(name, value, kind)
     try:
         setattr(structure, name, value)
@@ -52,8 +65,8 @@ def _put_number(structure, name, value):
 
 def fill(structure, fields):
     """Sets fields by their names; tensors become addresses. The structure keeps the tensors alive by their views."""
-    types, structure.views = dict(structure._fields_), {}
-    renamed = {name: field for name, field in _FIELDS.items() if name not in types}
+    types, structure.views = _types(type(structure)), {}
+    renamed = {name: field for name, field in FIELDS.items() if name not in types}
     for name, value in fields.items():
         field = renamed.get(name, name)
         if field not in types or name in ("struct_size", *renamed.values()):
@@ -63,12 +76,16 @@ def fill(structure, fields):
     return structure
 
 
+def check_place(name, tensor, kind):
+    """Checks that a tensor lies where a function for this kind of memory may use it."""
+    if tensor.device in (kind, *_EVERYWHERE): return
+    lies = _KINDS.get(tensor.device, "some other")
+    raise ValueError(f"{name}: lies in {lies} memory, and this function takes tensors in {_KINDS[kind]} memory")
+
+
 def in_place(structure, kind):
     """Returns the structure. Checks that all its tensors lie where a function for this kind of memory may use them."""
-    for name, tensor in structure.views.items():
-        if tensor.device not in (kind, *_EVERYWHERE):
-            lies = _KINDS.get(tensor.device, "some other")
-            raise ValueError(f"{name}: lies in {lies} memory, and this function takes tensors in {_KINDS[kind]} memory")
+    for name, tensor in structure.views.items(): check_place(name, tensor, kind)
     return structure
 
 

@@ -88,7 +88,7 @@ def _said(tensor, attribute):
 
 def _integers(value, name, attribute):
     try:
-        return tuple(operator.index(x) for x in value)
+        return tuple(map(operator.index, value))
     except TypeError:
         raise TypeError(f"{name}: {attribute} is no sequence of integers: {value!r}") from None
 
@@ -203,6 +203,7 @@ def view(tensor, name):
 def stream_handle(stream):
     """Returns the number of a stream: the argument itself, or what its __cuda_stream__ or torch's cuda_stream says."""
     if stream is None: return 0
+    if type(stream) is int: return _fits(stream, "stream")
     if hasattr(stream, "__cuda_stream__"):
         said = stream.__cuda_stream__
         stream = (said() if callable(said) else said)[1]
