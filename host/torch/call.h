@@ -35,10 +35,10 @@ class Call {
   ~Call() = default;
 };
 
-// Makes a result that is a matrix [problems, rows, columns], or [rows, columns] with problems = 0. If rows
-// without gaps would not begin at multiples of 16 bytes, there are gaps between them.
-Tensor new_matrix(Call& call, const char* name, const Tensor& beside, int32_t type, int64_t problems,
-                  int64_t rows, int64_t columns);
+// Makes a result that is a matrix [problems, rows, columns], or [rows, columns]. If rows without gaps would
+// not begin at multiples of 16 bytes, there are gaps between them.
+Tensor new_matrix(Call& call, const char* name, const Tensor& beside, int32_t type,
+                  std::optional<int64_t> problems, int64_t rows, int64_t columns);
 // Makes a result without gaps.
 Tensor new_array(Call& call, const char* name, const Tensor& beside, int32_t type,
                  std::initializer_list<int64_t> sizes);

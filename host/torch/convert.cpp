@@ -27,9 +27,18 @@ void put_problems(Args& args, const Tensor& group_rows, bool offsets, int64_t pr
     return;
   }
   args.group_mode = offsets ? DUALGEMM_GROUP_OFFSETS : DUALGEMM_GROUP_MASKED;
+  if (offsets && group_rows.count() < 2)
+    refuse("group_rows: has %lld numbers, and needs one more than there are groups",
+           static_cast<long long>(group_rows.count()));
   args.groups = extent("groups", offsets ? group_rows.count() - 1 : problems);
   check_array(group_rows, kInt32, args.groups + (offsets ? 1 : 0));
   args.group_rows = static_cast<const int32_t*>(group_rows.data);
+}
+
+// Returns how many numbers the computed scales have: none, three for the whole tensor, or one for each row.
+int64_t scales_of(const Quantize& x) {
+  if (x.args.scale_mode == DUALGEMM_SCALE_TENSOR) return 3;
+  return x.args.scale_mode == DUALGEMM_SCALE_ROW ? x.x.problems() * x.rows() : 0;
 }
 
 void put_x(Quantize& x) {
@@ -45,30 +54,30 @@ void put_x(Quantize& x) {
   args.batch_stride_x = in.stride;
   if (args.k % kBlock != 0) refuse("k=%d: must be a multiple of 16", args.k);
   if (x.row_index) {
+    if (x.x.dims == 3) refuse("row_index: must be None with an x of 3 dimensions");
+    if (in.rows == 0 && args.rows > 0) refuse("x: has no rows, of which row_index names some");
     check_array(x.row_index, kInt32, args.rows);
     check_type(x.row_index, {kInt32});
     args.row_index = static_cast<const int32_t*>(x.row_index.data);
     args.x_rows = extent("x_rows", in.rows);
   }
+  if (scales_of(x) > 0 && (x.x.problems() * args.rows == 0 || args.k == 0))
+    refuse("x: has no elements, and scale_mode=%d asks for their maximum", args.scale_mode);
+  if (x.global_scale_dev && args.scale_mode != DUALGEMM_SCALE_GIVEN)
+    refuse("global_scale_dev: must be None with scale_mode=%d", args.scale_mode);
   const int64_t problems = args.groups > 0 ? args.groups : in.problems;
   args.global_scale_stride = check_numbers(x.global_scale_dev, problems);
   args.global_scale_dev = static_cast<const float*>(x.global_scale_dev.data);
 }
 
-// Returns how many numbers the computed scales have: none, three for the whole tensor, or one for each row.
-int64_t scales_of(const Quantize& x) {
-  if (x.args.scale_mode == DUALGEMM_SCALE_TENSOR) return 3;
-  return x.args.scale_mode == DUALGEMM_SCALE_ROW ? x.x.problems() * x.rows() : 0;
-}
-
 void make_outputs(Call& call, Quantize& x) {
-  const int64_t in_front = x.x.dims == 3 ? x.x.sizes[0] : 0;
+  const std::optional<int64_t> in_front = x.x.in_front();
   const int64_t bytes = factor_bytes(x.blocks(), x.args.k);
   x.q = new_matrix(call, "q", x.x, kUint8, in_front, x.rows(), x.args.k / 2);
-  x.sf = in_front ? new_array(call, "sf", x.x, kUint8, {in_front, bytes})
+  x.sf = in_front ? new_array(call, "sf", x.x, kUint8, {*in_front, bytes})
                   : new_array(call, "sf", x.x, kUint8, {bytes});
   const bool by_problem = in_front && x.args.scale_mode == DUALGEMM_SCALE_ROW;
-  x.scales = by_problem ? new_array(call, "scales", x.x, kFp32, {in_front, x.rows()})
+  x.scales = by_problem ? new_array(call, "scales", x.x, kFp32, {*in_front, x.rows()})
                         : new_array(call, "scales", x.x, kFp32, {scales_of(x)});
 }
 
@@ -141,6 +150,7 @@ void quantize(Call& call) {
   put_x(x);
   if (!out) make_outputs(call, x);
   put_outputs(x);
+  if (x.x.problems() == 0) drop_rows(x.args);
   run_twin(x.x, x.args, dualgemm_quantize, dualgemm_quantize_host_ex);
 }
 
@@ -165,6 +175,7 @@ void sf_swizzle(Call& call) {
   x.args.batch_stride_dst = check_factors(x.atoms, rows.problems, blocks_of(x, offsets), x.args.k);
   x.args.src = x.linear.data;
   x.args.dst = x.atoms.data;
+  if (rows.problems == 0) drop_rows(x.args);
   run_twin(x.linear, x.args, dualgemm_sf_swizzle, dualgemm_sf_swizzle_host);
 }
 
@@ -198,6 +209,7 @@ void sf_unswizzle(Call& call) {
   x.args.batch_stride_src = check_factors(x.atoms, problems, blocks_of(x, offsets), k);
   x.args.src = x.atoms.data;
   x.args.dst = x.linear.data;
+  if (problems == 0) drop_rows(x.args);
   run_twin(x.atoms, x.args, dualgemm_sf_unswizzle, dualgemm_sf_unswizzle_host);
 }
 

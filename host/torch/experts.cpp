@@ -7,6 +7,8 @@
 namespace dualgemm::torch_ops {
 namespace {
 
+constexpr int kColumns = 8;  // of which rows are multiples
+
 struct Permute {
   Tensor topk_ids, topk_weights, group_rows, row_token, token_row, row_weight;
   int64_t experts = 0;
@@ -79,6 +81,10 @@ void put(Gather& x) {
   dualgemm_moe_gather_args_t& args = x.args;
   const Rows in = check_matrix(x.x, {kBf16, kFp16}), out = check_matrix(x.out, {x.x.type});
   check_shape(x.out, out, x.row_index.count(), in.columns);
+  if (in.columns % kColumns != 0)
+    refuse("x: has %lld columns, which must be a multiple of %d", static_cast<long long>(in.columns),
+           kColumns);
+  if (in.rows == 0 && out.rows > 0) refuse("x: has no rows, of which row_index names some");
   args.rows = extent("rows", x.row_index.count());
   args.k = extent("k", in.columns);
   args.x_rows = extent("x_rows", in.rows);
@@ -102,9 +108,13 @@ void put(Combine& x) {
   check_weights(x.topk_weights, x.token_row);
   args.tokens = extent("tokens", x.token_row.size(0));
   args.top_k = extent("top_k", x.token_row.size(1));
+  if (args.top_k == 0 && args.tokens > 0) refuse("token_row: has no choices of %d tokens", args.tokens);
   const Rows c = check_matrix(x.c, {kBf16, kFp16, kFp32}), out = check_matrix(x.out, {kBf16, kFp16, kFp32});
   check_shape(x.c, c, x.token_row.count(), c.columns);
   check_shape(x.out, out, args.tokens, c.columns);
+  if (c.columns % kColumns != 0)
+    refuse("c: has %lld columns, which must be a multiple of %d", static_cast<long long>(c.columns),
+           kColumns);
   args.n = extent("n", c.columns);
   args.c_dtype = dtype(x.c.type);
   args.out_dtype = dtype(x.out.type);
@@ -146,6 +156,7 @@ void moe_permute(Call& call) {
   if (!out) make_outputs(call, x);
   put(x);
   run_twin(x.topk_ids, x.args, dualgemm_moe_permute, dualgemm_moe_permute_host);
+  if (x.topk_ids.count() == 0) clear(x.group_rows);  // which the library has not written
 }
 
 template <bool out>
@@ -162,7 +173,7 @@ void moe_gather(Call& call) {
   check_array(x.row_index, kInt32, x.row_index.count());
   check_type(x.x, {kBf16, kFp16});
   if (x.x.dims != 2) refuse("x: has %lld dimensions, and must have 2", static_cast<long long>(x.x.dims));
-  if (!out) x.out = new_matrix(call, "out", x.x, x.x.type, 0, x.row_index.count(), x.x.size(1));
+  if (!out) x.out = new_matrix(call, "out", x.x, x.x.type, std::nullopt, x.row_index.count(), x.x.size(1));
   put(x);
   run_twin(x.x, x.args, dualgemm_moe_gather, dualgemm_moe_gather_host);
 }
@@ -186,7 +197,7 @@ void moe_combine(Call& call) {
       refuse("out_dtype=%s: must be one of torch.bfloat16, torch.float16, torch.float32",
              type_name(x.out_type).c_str());
     if (x.c.dims != 2) refuse("c: has %lld dimensions, and must have 2", static_cast<long long>(x.c.dims));
-    x.out = new_matrix(call, "out", x.c, x.out_type, 0, x.token_row.size(0), x.c.size(1));
+    x.out = new_matrix(call, "out", x.c, x.out_type, std::nullopt, x.token_row.size(0), x.c.size(1));
   }
   put(x);
   run_twin(x.c, x.args, dualgemm_moe_combine, dualgemm_moe_combine_host);

@@ -211,11 +211,11 @@ void put_outputs(Call& call, Launch& x) {
   if (x.form != Form::kOut) {
     const bool packed = x.form == Form::kNvfp4;
     if (packed && args.n % 16 != 0) refuse("n=%d: must be a multiple of 16 with an NVFP4 C", args.n);
-    const int64_t in_front = x.a.dims == 3 ? x.a.sizes[0] : 0;
+    const std::optional<int64_t> in_front = x.a.in_front();
     x.out = new_matrix(call, "out", x.a, x.out_type, in_front, args.m, packed ? args.n / 2 : args.n);
     const int64_t bytes = factor_bytes(row_blocks(x), args.n);
     if (packed)
-      x.sfc = in_front ? new_array(call, "sfc", x.a, kUint8, {in_front, bytes})
+      x.sfc = in_front ? new_array(call, "sfc", x.a, kUint8, {*in_front, bytes})
                        : new_array(call, "sfc", x.a, kUint8, {bytes});
   }
   args.c_dtype = dtype(x.out.type);
@@ -252,6 +252,14 @@ void put_numbers(Launch& x) {
   args.expected_rows = extent("expected_rows", x.expected_rows);
   args.instance_id = extent("instance_id", x.instance_id);
   args.max_sms = extent("max_sms", x.max_sms);
+}
+
+// A batch without problems is launched as one problem without rows. The library checks what it can, and
+// computes nothing.
+void put_empty_batch(Launch& x) {
+  x.args.m = x.args.groups = x.args.expected_rows = 0;
+  x.args.group_mode = DUALGEMM_GROUP_NONE;
+  x.group_rows = {};
 }
 
 template <typename Address>
@@ -326,6 +334,7 @@ void run(Call& call, Launch& x) {
   put_vectors(x);
   put_numbers(x);
   put_outputs(call, x);
+  if (problems_by_row(x) == 0) put_empty_batch(x);
   const Place place = place_of(x.a);
   if (place == Place::kMeta) return ask_only(x);
   return place == Place::kCuda ? launch(x) : compute_on_host(x);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 
@@ -151,7 +152,8 @@ Place place_of(const Tensor& tensor) {
 }
 
 int32_t extent(const char* name, int64_t value) {
-  if (value < 0 || value > std::numeric_limits<int32_t>::max())
+  if (value < 0) refuse("%s=%lld: must not be negative", name, static_cast<long long>(value));
+  if (value > std::numeric_limits<int32_t>::max())
     refuse("%s=%lld: the library's field has 32 bits", name, static_cast<long long>(value));
   return static_cast<int32_t>(value);
 }
@@ -232,6 +234,20 @@ int64_t blocks_of(int64_t rows, int64_t groups_of_offsets) {
 }
 
 int64_t factor_bytes(int64_t blocks, int64_t k) { return blocks * ((k + 63) / 64) * 512; }
+
+void clear(const Tensor& tensor) {
+  const size_t bytes = static_cast<size_t>(tensor.bytes());
+  switch (place_of(tensor)) {
+    case Place::kMeta: return;
+    case Place::kCpu: std::memset(tensor.data, 0, bytes); return;
+    case Place::kCuda: {
+      const OnDevice device(tensor);
+      const cudaError_t error =
+          cudaMemsetAsync(tensor.data, 0, bytes, static_cast<cudaStream_t>(device.stream()));
+      if (error != cudaSuccess) refuse("%s: %s", tensor.name, cudaGetErrorString(error));
+    }
+  }
+}
 
 OnDevice::OnDevice(const Tensor& tensor) {
   if (!aoti_torch_get_current_cuda_stream) refuse("%s: this PyTorch has no CUDA", tensor.name);

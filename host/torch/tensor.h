@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "host/include/dualgemm.h"
@@ -56,7 +57,11 @@ struct Tensor {
   int64_t count() const;
   int64_t bytes() const;
   // Returns the problems of a matrix, which has 2 dimensions, or 3 with problems in front.
-  int64_t problems() const { return dims == 3 ? sizes[0] : 1; }
+  int64_t problems() const { return in_front().value_or(1); }
+  // Returns the size of the dimension of problems, if a matrix has that dimension.
+  std::optional<int64_t> in_front() const {
+    return dims == 3 ? std::optional<int64_t>(sizes[0]) : std::nullopt;
+  }
 };
 
 // Returns where a tensor lies. Refuses other devices than CPU, CUDA and meta.
@@ -110,6 +115,9 @@ int64_t check_numbers(const Tensor& tensor, int64_t problems);
 // bytes from the factors of one problem to those of the next. 0 stands for the library's default, without
 // gaps.
 int64_t check_factors(const Tensor& tensor, int64_t problems, int64_t blocks, int64_t k);
+
+// Writes zeros to a tensor without gaps, on the current stream of its device. It does nothing on meta.
+void clear(const Tensor& tensor);
 
 // Returns how many blocks of 128 rows the factors of so many rows take at most. With OFFSETS each group
 // begins a new block; without OFFSETS `groups_of_offsets` is 0.

@@ -79,6 +79,10 @@ class Experts(ByDirect, operators.Experts):
     pass
 
 
+class Empty(ByDirect, operators.Empty):
+    pass
+
+
 class Versions(ByDirect, operators.Versions):
     pass
 

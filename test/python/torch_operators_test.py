@@ -75,6 +75,12 @@ def operands(device, *problems, m=M, n=N, k=K):
     return a, b1, b2, sfa, sfb1, sfb2
 
 
+def on_meta(x):
+    """The same tensor without memory; other arguments are returned as they are."""
+    if not isinstance(x, torch.Tensor): return x
+    return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
+
+
 def vector(device, *shape, dtype=FP32):
     return (torch.rand(shape) + 0.5).to(dtype).to(device)
 
@@ -458,6 +464,59 @@ class Experts(Case):
         self.refused("^out_dtype=torch.int32", ops.moe_combine, torch.zeros(6, 8), ids, None, torch.int32)
 
 
+class Empty(Case):
+    """Without problems, rows or tokens there is nothing to compute, and results are empty."""
+
+    def test_batches(self):
+        for device in DEVICES:
+            def tensors(*problems): return operands(device, *problems)
+            a, b1, b2, sfa, sfb1, sfb2 = tensors(0)
+            none = torch.zeros(0, dtype=torch.int32, device=device)
+            one, vectors = (a, b1, sfa, sfb1), dict(bias1=vector(device, N), a_row_scale=vector(device, 0, M))
+            for named in ({}, vectors, dict(group_rows=none), dict(group_rows=none, expected_rows=7)):
+                self.assertEqual(ops.swiglu(a, b1, b2, sfa, sfb1, sfb2, **named).shape, (0, M, N))
+                q, sf = ops.swiglu_nvfp4(a, b1, b2, sfa, sfb1, sfb2, **named)
+                self.assertEqual((q.shape, sf.shape), ((0, M, N // 2), (0, d.sf_size(M, N))))
+            self.assertEqual(ops.linear(*one).shape, (0, M, N))
+            ops.linear_out(*one, torch.zeros(0, M, N, dtype=BF16, device=device))
+            self.refused("^DUALGEMM_STATUS_INVALID_VALUE: linear_activation=9", ops.linear, *one, activation=9)
+            self.refused(r"^out: must be \[0, 20, 32\], and is \[1, 20, 32\]", ops.linear_out, *one,
+                         torch.zeros(M, N, dtype=BF16, device=device))
+            x = torch.zeros(0, 5, 64, device=device)
+            for named in ({}, dict(group_rows=none), dict(scale_mode=d.SCALE_ROW)):
+                q, sf, scales = ops.quantize(x, **named)
+                self.assertEqual((q.shape, sf.shape), ((0, 5, 32), (0, d.sf_size(5, 64))))
+                self.assertEqual(scales.shape, (0, 5) if "scale_mode" in named else (0,))
+            atoms = ops.sf_swizzle(torch.zeros(0, 5, 4, dtype=torch.uint8, device=device))
+            self.assertEqual(atoms.shape, (0, d.sf_size(5, 64)))
+            self.assertEqual(ops.sf_unswizzle(atoms, 5, 64).shape, (0, 5, 4))
+
+    def test_tokens(self):
+        for device in DEVICES:
+            ids, x = torch.zeros(0, 2, dtype=torch.int32, device=device), torch.zeros(0, 16, dtype=BF16, device=device)
+            out = [torch.full((size,), 77, dtype=torch.int32, device=device) for size in (5, 0, 0)]
+            ops.moe_permute_out(ids, None, 4, *out)
+            self.assertEqual(out[0].tolist(), [0] * 5)
+            groups, row_token, token_row, _ = ops.moe_permute(ids, None, 4)
+            self.assertEqual(groups.tolist(), [0] * 5)
+            self.assertEqual((row_token.shape, token_row.shape), ((0,), (0, 2)))
+            self.assertEqual(ops.moe_gather(x, row_token).shape, (0, 16))
+            self.assertEqual(ops.moe_combine(x, token_row).shape, (0, 16))
+
+    def test_refusals(self):
+        none, x = torch.zeros(0, dtype=torch.int32), torch.zeros(5, 64)
+        for shape in ((0, 64), (0, 5, 64), (5, 0)):
+            self.refused("^x: has no elements, and scale_mode=1 asks for their maximum", ops.quantize,
+                         torch.zeros(shape), scale_mode=d.SCALE_TENSOR)
+        self.refused("^x: has no elements, and scale_mode=2", ops.quantize, x[:, :0], scale_mode=d.SCALE_ROW)
+        self.refused("^group_rows: has 0 numbers, and needs one more than", ops.quantize, x, group_rows=none)
+        self.refused("^x: has no rows, of which row_index names some", ops.quantize, x[:0], row_index=none.new_zeros(3))
+        self.refused("^x: has no rows, of which row_index names some", ops.moe_gather, x[:0].to(BF16),
+                     none.new_zeros(3))
+        self.refused("^token_row: has no choices of 3 tokens", ops.moe_combine, x[:0], none.view(3, 0))
+        self.refused("^rows=-1: must not be negative", ops.sf_unswizzle, torch.zeros(512, dtype=torch.uint8), -1, 64)
+
+
 def calls(device="cpu"):
     """Arguments of every operator."""
     a, b1, b2, sfa, sfb1, sfb2 = two = operands(device)
@@ -560,6 +619,45 @@ class Torch(Case):
                     torch.library.opcheck(getattr(ops, name).default, args, named)
                 seen.add(name)
             self.assertEqual(seen, set(torch_op._SHAPES))
+
+    def test_fake_kernels_refuse_what_the_operators_refuse(self):
+        """In the same words, on tensors without memory as well."""
+        def refusal(name, args, named):
+            with self.assertRaises(RuntimeError) as raised: getattr(ops, name)(*args, **named)
+            return str(raised.exception).splitlines()[0]
+
+        wrong = {"flags": (1 << 20, -1, 1 << 40), "scale_mode": (3, -1), "global_scale": (0.0, float("inf")),
+                 "activation": (9,), "experts": (0, 2000), "max_sms": (1 << 32,), "expected_rows": (-1,)}
+        for name, args, named in calls():
+            arguments = getattr(torch.ops.dualgemm, name).default._schema.arguments
+            places = {each.name: place for place, each in enumerate(arguments)}
+            for field, value in [(field, value) for field in wrong if field in places for value in wrong[field]]:
+                good = {**dict(zip(places, args)), **named, field: value}
+                with self.subTest(name, field=field, value=value):
+                    real = refusal(name, (), good)
+                    self.assertIn(field, real)
+                    self.assertEqual(refusal(name, (), {key: on_meta(x) for key, x in good.items()}), real)
+                    with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True) as mode:
+                        def fake(x): return mode.from_tensor(x) if isinstance(x, torch.Tensor) else x
+                        self.assertEqual(refusal(name, (), {key: fake(x) for key, x in good.items()}), real)
+
+    def test_fake_kernels_refuse_what_does_not_go_together(self):
+        x, counts = torch.zeros(2, 5, 64), torch.tensor([2, 5], dtype=torch.int32)
+        index, scale = torch.zeros(4, dtype=torch.int32), torch.ones(1)
+        wide = torch.zeros(4, 16, dtype=BF16)
+        for text, name, args, named in (
+                ("^global_scale_dev: must be None with scale_mode=2", "quantize", (x,),
+                 dict(global_scale_dev=scale, scale_mode=d.SCALE_ROW)),
+                ("^DUALGEMM_STATUS_INVALID_VALUE: global_scale=2: must be 1 unless", "quantize", (x, 2.0),
+                 dict(scale_mode=d.SCALE_TENSOR)),
+                ("^row_index: must be None with an x of 3 dimensions", "quantize", (x,), dict(row_index=index)),
+                ("^group_rows: has 0 bytes, and 8 are needed", "quantize", (x,), dict(group_rows=counts[:0])),
+                ("^x: has 12 columns, which must be a multiple of 8", "moe_gather", (wide[:, :12], index), {}),
+                ("^c: has 12 columns, which must be a multiple of 8", "moe_combine", (wide[:, :12], index[:, None]),
+                 {})):
+            for placed in (lambda x: x, on_meta):
+                self.refused(text, getattr(ops, name), *map(placed, args),
+                             **{key: placed(each) for key, each in named.items()})
 
     def test_shapes_by_symbols_are_those_by_numbers(self):
         """The fake kernel's two ways: with every size a symbol, and with every size a number."""
