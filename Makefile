@@ -56,7 +56,8 @@ torch: lib            ## build/lib/libdualgemm_torch.so, the operators for PyTor
 	  { cat $(BUILD)/configure_lib.log; exit 1; }
 	@cmake --build $(BUILD)/lib -j $(JOBS) --target dualgemm_torch dualgemm_shared
 
-test-torch: torch     ## the tests of these operators: on the CPU, and on a GPU if there is one
+test-torch: torch configure ## the tests of these operators: on the CPU, the simulated GPU, and a GPU if there is one
+	@cmake --build $(BUILD) -j $(JOBS) --target cudart_sim cuda_sim
 	@export DUALGEMM_LIBRARY=$(BUILD)/lib/libdualgemm.so.0 DUALGEMM_TORCH_LIBRARY=$(BUILD)/lib/libdualgemm_torch.so && \
 	  $(torch_python) test/python/torch_test.py host/python && \
 	  $(torch_python) test/python/torch_operators_test.py host/python && \
@@ -68,6 +69,8 @@ test-torch: torch     ## the tests of these operators: on the CPU, and on a GPU 
 	  $(torch_python) test/python/torch_shared_test.py host/python && \
 	  $(torch_python) test/python/torch_contender_test.py host/python $(CC) && \
 	  $(torch_python) test/python/torch_experts_test.py host/python && \
+	  { $(torch_python) test/python/torch_simulated_test.py host/python $(BUILD)/sim $(CC) b200 h100 || \
+	    [ $$? = 77 ]; } && \
 	  for name in torch_transformers_test torch_transformers_float_test torch_transformers_shared_test; do \
 	    $(torch_python) test/python/$$name.py host/python || [ $$? = 77 ] || exit 1; done  # 77: no transformers
 

@@ -316,7 +316,8 @@ void ask_only(Launch& x) {
     constexpr int kApart = 50;  // more bits than any tensor's size has
     return tensor ? reinterpret_cast<void*>(++place << kApart) : nullptr;
   });
-  x.args.instance_id = x.args.max_sms = 0;
+  x.args.max_sms = 0;
+  if (x.args.instance_id <= dualgemm_instance_count()) x.args.instance_id = 0;  // it may be another GPU's
   dualgemm_device_t device;
   dualgemm_device_init(&device);
   device.cc_major = 9;
