@@ -237,6 +237,48 @@ class Launches(Case):
             for got, expected in zip((out, d1, d2, amax), (*wanted, maximum)): self.same(got, expected)
             self.assertGreater(float(amax), 0)
 
+    def test_the_largest_element(self):
+        """amax_out rises to the largest element of C in fp32, and never falls."""
+        for device in DEVICES:
+            tensors, out = operands(device), torch.zeros(M, N, device=device)
+            one = tensors[0], tensors[1], tensors[3], tensors[4]
+            for operator, args in (ops.swiglu_out, tensors), (ops.linear_out, one):
+                for alpha in (0.01, 0.02):
+                    for before in (0.0, 1e-30, 1e30):
+                        amax = torch.full((1,), before).to(device)
+                        operator(*args, out, alpha, amax_out=amax)
+                        largest = float(host(out).abs().max())
+                        self.assertGreater(largest, 1e-30)
+                        self.assertEqual(float(amax), max(largest, torch.tensor(before).item()))
+
+    def test_flags_that_change_no_bit(self):
+        """A chain of calls, each of which may begin before the one in front of it has ended."""
+        for device in DEVICES:
+            tensors, x = operands(device, k=64), torch.randn(M, 64).to(device)
+            down, sfb = packed(device, 48, N)
+            ids = (torch.arange(2 * M, dtype=torch.int32) % 3).view(M, 2).to(device)
+
+            def chain(flags):
+                pdl = flags & d.FLAG_PDL
+                a, sfa, _ = ops.quantize(x, 100.0, flags=pdl)
+                h, sfh = ops.swiglu_nvfp4(a, *tensors[1:3], sfa, *tensors[4:], 1e-3, 1e-3, c_global_scale=10.0,
+                                          flags=flags)
+                y = ops.linear(h, down, sfh, sfb, 0.5, flags=flags)
+                _, row_token, token_row, _ = ops.moe_permute(ids, None, 3, flags=pdl)
+                rows = ops.moe_gather(y, row_token, flags=pdl)
+                return y, rows, ops.moe_combine(rows, token_row, flags=pdl)
+            wanted = chain(0)
+            for flags in (d.FLAG_PDL, d.FLAG_STATIC_WEIGHTS, d.FLAG_PDL | d.FLAG_STATIC_WEIGHTS, d.FLAG_CHECK_POINTERS):
+                for got, expected in zip(chain(flags), wanted): self.same(got, expected)
+
+    def test_fewer_sms(self):
+        """No number of them changes what a launch of these few rows adds up, in which order."""
+        for device in DEVICES:
+            tensors, fixed = operands(device), dict(flags=d.FLAG_BATCH_INVARIANT)
+            wanted = ops.swiglu(*tensors, 0.01, 0.02, **fixed)
+            for max_sms in (2, 8, 1 << 20):
+                self.same(ops.swiglu(*tensors, 0.01, 0.02, max_sms=max_sms, **fixed), wanted)
+
     def test_a_of_16_bits(self):
         for device, dtype in itertools.product(DEVICES, (BF16, FP16)):
             if device == "cuda" and not HOPPER: continue

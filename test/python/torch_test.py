@@ -5,7 +5,10 @@ where its operators are not built.
 
     torch_test.py MODULE
 """
+import os
+import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, sys.argv[1])
@@ -196,6 +199,39 @@ class Operator(unittest.TestCase):
         tensors, _ = inputs()
         compiled = torch.compile(lambda *t: torch.ops.dualgemm.swiglu(*t) * 2, backend="aot_eager", fullgraph=True)
         self.assertTrue(torch.equal(compiled(*tensors), torch.ops.dualgemm.swiglu(*tensors) * 2))
+
+
+class Files(unittest.TestCase):
+    """What `import dualgemm.torch_op` says of a file that this torch cannot use."""
+
+    def refusal(self, path, cuda):
+        code = (f"import torch; torch.version.cuda = {cuda!r}\n"
+                "try: import dualgemm.torch_op\nexcept ImportError as error: print(error)")
+        return subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True,
+                              env={**os.environ, "PYTHONPATH": sys.argv[1], "DUALGEMM_TORCH_LIBRARY": path}).stdout
+
+    def test_another_cuda(self):
+        """Each is refused with the other's torch, and the sentence names the package that fits."""
+        with tempfile.TemporaryDirectory() as folder:
+            for built, theirs in (("12", "13.0"), ("13", "12.8")):
+                path = f"{folder}/libdualgemm_torch.so"
+                with open(path, "wb") as file: file.write(b"\x7fELF\0libcudart.so.%s\0" % built.encode())
+                major = theirs.split(".")[0]
+                self.assertIn(f"; {path} was built with CUDA {built}, and this PyTorch with CUDA {theirs}: install "
+                              f"dualgemm-cu{major} instead of dualgemm-cu{built}\n", self.refusal(path, theirs))
+                same = self.refusal(path, f"{built}.4")  # of its CUDA it is tried, and is no library
+                self.assertNotIn("was built with CUDA", same)
+                self.assertRegex(same, "^libdualgemm_torch.so cannot be loaded .*; .")
+
+    def test_the_file_of_this_build(self):
+        major = (torch.version.cuda or "13").split(".")[0]
+        other = {"12": "13.0", "13": "12.8"}[major]
+        self.assertIn(f"was built with CUDA {major}, and this PyTorch with CUDA {other}: install",
+                      self.refusal(torch_op._FILE, other))
+
+    def test_no_file(self):
+        self.assertRegex(self.refusal("/none.so", torch.version.cuda),
+                         r"cannot be loaded \(make torch builds it; DUALGEMM_TORCH_LIBRARY may name it\); .*/none.so")
 
 
 class Tensors(unittest.TestCase):
