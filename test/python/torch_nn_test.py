@@ -19,7 +19,7 @@ try:
     import dualgemm as d
     from dualgemm import FLAG_BATCH_INVARIANT, SCALE_ROW, nn
     from nvfp4_layers import (BF16, DEVICES, E4M3, EXPERTS, FACTORS, FORMATS, FP16, FP32, HIDDEN, INNER, INPUT_SCALE,
-                              STEMS, Case, FloatMlp, a_formats, decoded_weight, dense, each_expert, exact, fuse, in_one,
+                              STEMS, Case, FloatMlp, a_formats, decode_of_h, decoded_weight, dense, each_expert, exact, fuse, in_one,
                               mlp, module_of, named, oracle_of_experts, product, rename, silu, stacked, weight)
 except ImportError as error:
     print(f"torch_nn_test.py: skipped: {error}")
@@ -123,8 +123,8 @@ class Gated(Case):
                     module = module_of(nn.GatedMLP, tensors, device, HIDDEN, INNER, a_format=a_format)
                     y = module(x.to(device))
                     self.assertEqual((y.shape, y.dtype), (x.shape, dtype))
-                    quantised = module.gate_proj.quantises
-                    self.close(y, *mlp(x.double(), *w, dtype, factors=quantised), 3 if quantised else 20)
+                    decode = decode_of_h(tensors) if module.gate_proj.quantises else None
+                    self.close(y, *mlp(x.double(), *w, dtype, decode=decode))
                     self.assertEqual(module(x[:0].to(device)).shape, (0, 5, HIDDEN))
             self.assertAlmostEqual(module.scale_ratio, 3, places=5)
 
@@ -216,7 +216,7 @@ class Experts(Case):
                     module = module_of(nn.MoE, tensors, device, HIDDEN, INNER, EXPERTS, 2, a_format=a_format)
                     y = module.apply_experts(x.to(device), ids.to(device), weights.to(device))
                     quantised = module.gate_proj.quantises
-                    self.close(y, *oracle_of_experts(x, ids, weights, tensors, BF16, quantised), 3 if quantised else 20)
+                    self.close(y, *oracle_of_experts(x, ids, weights, tensors, BF16, quantised))
                     none = module(x[:0].to(device), torch.zeros(0, EXPERTS, device=device))
                     self.assertEqual(none.shape, (0, HIDDEN))
 
