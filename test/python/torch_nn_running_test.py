@@ -139,19 +139,36 @@ class OnGpu(Case):
             graph.replay()
             self.same(y, module(x))
 
+    def check_rows(self, module, hidden):
+        """A row's bits are the same in every batch of 1 to 64 rows, and in whatever place."""
+        x = torch.randn(64, hidden, device="cuda").to(BF16)
+        whole = module(x)
+        self.assertFalse(torch.equal(whole[:1].expand_as(whole), whole))
+        for rows in range(1, 65): self.same(module(x[:rows]), whole[:rows])
+        self.same(module(x.flip(0)), whole.flip(0))
+
     def test_rows_of_any_batch_are_alike_where_k_could_be_split(self):
-        hidden, inner = 4096, 3072
-        for module in (nn.Linear.from_float(torch.nn.Linear(hidden, 1024, device="cuda", dtype=BF16),
-                                            flags=FLAG_BATCH_INVARIANT),
-                       module_of(nn.GatedMLP, dense("modelopt", hidden=hidden, inner=inner), "cuda", hidden, inner,
-                                 flags=FLAG_BATCH_INVARIANT)):
-            x = torch.randn(64, hidden, device="cuda").to(BF16)
-            whole = module(x)
-            for rows in range(1, 65): self.same(module(x[:rows]), whole[:rows])
+        """Of linears as models have them: long and short k, few and many rows of weights, and parts of tiles."""
+        for a_format, (k, n) in itertools.product(("auto", "nvfp4"), (
+                (4096, 1024), (4096, 6144), (12288, 4096), (25600, 5120), (5120, 128), (2048, 24), (768, 2304),
+                (96, 40))):
+            linear = torch.nn.Linear(k, n, device="cuda", dtype=BF16)
+            module = nn.Linear.from_float(linear, a_format=a_format, flags=FLAG_BATCH_INVARIANT)
+            with self.subTest("Linear", k=k, n=n, a_format=a_format): self.check_rows(module, k)
+
+    def test_rows_of_gated_mlps_are_alike_where_k_could_be_split(self):
+        for a_format, (hidden, inner) in itertools.product(("auto", "nvfp4"), (
+                (4096, 3072), (4096, 12288), (5120, 1728), (2048, 768), (1536, 8960), (96, 160))):
+            module = module_of(nn.GatedMLP, dense("modelopt", hidden=hidden, inner=inner), "cuda", hidden, inner,
+                               a_format=a_format, flags=FLAG_BATCH_INVARIANT)
+            with self.subTest("GatedMLP", hidden=hidden, inner=inner, a_format=a_format):
+                self.check_rows(module, hidden)
 
     def test_rows_of_experts_are_alike_where_k_could_be_split(self):
         """Whichever rows there are besides, and in whatever order: a row's neighbours in a tile are others then."""
-        self.check_rows_of_experts("cuda", 2048, 2048, (1, 2, 3, 8, 17, 33, 64))
+        self.check_rows_of_experts("cuda", 2048, 2048, range(1, 65))
+        for hidden, inner in (4096, 1536), (768, 3072):
+            self.check_rows_of_experts("cuda", hidden, inner, (1, 2, 17, 64))
 
     def check_rows_of_experts(self, device, hidden, inner, counts):
         sources = [FloatMlp(torch.nn.SiLU(), hidden=hidden, inner=inner).to(device) for _ in range(EXPERTS)]

@@ -19,8 +19,9 @@ try:
     import dualgemm as d
     from dualgemm import FLAG_BATCH_INVARIANT, SCALE_ROW, nn
     from nvfp4_layers import (BF16, DEVICES, E4M3, EXPERTS, FACTORS, FORMATS, FP16, FP32, HIDDEN, INNER, INPUT_SCALE,
-                              STEMS, Case, FloatMlp, a_formats, decode_of_h, decoded_weight, dense, each_expert, exact, fuse, in_one,
-                              mlp, module_of, named, oracle_of_experts, product, rename, silu, stacked, weight)
+                              STEMS, Case, FloatMlp, a_formats, decode_of_h, decoded_weight, dense, each_expert,
+                              exact, fuse, in_one, mlp, module_of, named, oracle_of_experts, product, rename, silu,
+                              stacked, weight)
 except ImportError as error:
     print(f"torch_nn_test.py: skipped: {error}")
     sys.exit(77)
