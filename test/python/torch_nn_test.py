@@ -94,8 +94,15 @@ class LinearLayer(Case):
             with self.subTest(text), self.assertRaisesRegex(ValueError, text): nn.Linear(*arguments, **options)
         module = module_of(nn.Linear, weight(40, 64, 0.02), "cpu", 64, 40, False)
         for text, x in (("x: its elements are torch.float32, and must be torch.bfloat16 or", torch.zeros(3, 64)),
-                        ("x: has 32 elements in its last dimension, and must have 64", torch.zeros(3, 32))):
+                        ("x: has 32 elements in its last dimension, and must have 64", torch.zeros(3, 32)),
+                        ("x: has no dimensions, and must have 64 elements", torch.zeros(()))):
             with self.assertRaisesRegex((TypeError, ValueError), text): module(x)
+
+    def test_a_bias_of_any_type(self):
+        tensors = {**weight(40, 64, 0.02), "bias": torch.randn(40).to(BF16)}
+        module, x = module_of(nn.Linear, tensors, "cpu", 64, 40, dtype=BF16), torch.randn(3, 64).to(BF16)
+        wanted = module(x)
+        for dtype in (torch.float64, FP32, BF16): self.same(module.to(dtype)(x), wanted)
 
 
 def linears(path):
@@ -220,6 +227,27 @@ class Experts(Case):
                     self.close(y, *oracle_of_experts(x, ids, weights, tensors, BF16, quantised))
                     none = module(x[:0].to(device), torch.zeros(0, EXPERTS, device=device))
                     self.assertEqual(none.shape, (0, HIDDEN))
+
+    def test_refusals(self):
+        """What belongs to other rows or experts is refused, and not read in another shape."""
+        module, x = module_of(nn.MoE, stacked("modelopt"), "cpu", HIDDEN, INNER, EXPERTS, 2), torch.zeros(2, 3, HIDDEN)
+        ids, shares = torch.zeros(2, 3, 2, dtype=torch.int32), torch.ones(2, 3, 2)
+        for text, function, args in (
+                (r"^router_logits: is \[2, 3, 5\], and must be \[2, 3, 4\]", module, (x.new_zeros(2, 3, 5),)),
+                (r"^router_logits: is \[5, 4\], and must be \[2, 3, 4\]", module, (x.new_zeros(5, 4),)),
+                (r"^topk_ids: is \[3, 2, 2\], and must be \[2, 3, top_k\]", module.apply_experts,
+                 (ids.transpose(0, 1), shares)),
+                (r"^topk_ids: is \[\], and must be", module.apply_experts, (ids[0, 0, 0], shares)),
+                (r"^topk_weights: is \[2, 3, 1\], and must be \[2, 3, 2\]", module.apply_experts,
+                 (ids, shares[..., :1])),
+                (r"^topk_weights: is \[3, 2, 2\], and must be \[2, 3, 2\]", module.apply_experts,
+                 (ids, shares.transpose(0, 1))),
+                ("^topk_ids: its elements are torch.float32, and no integers", module.apply_experts, (shares, shares))):
+            with self.subTest(text), self.assertRaisesRegex((TypeError, ValueError), text): function(x.to(BF16), *args)
+        x, logits = torch.randn(2, 3, HIDDEN).to(BF16), torch.randn(2, 3, EXPERTS)
+        self.same(module(x, logits.flatten(0, 1)), module(x, logits))  # a matrix of all rows
+        self.same(module.apply_experts(x, ids.flatten(0, 1), shares.flatten(0, 1)),
+                  module.apply_experts(x, ids, shares))
 
     def test_rows_are_weighted_in_their_sum(self):
         """No launch has factors of C's rows, which take slower instances: a sum's bits are those of rounded rows."""

@@ -52,6 +52,7 @@ def _of_linear(linear, prefix, format):
 def _rows(x, k):
     """Returns x [..., k] as a matrix of 16 bits. Where autocast is on, an x in float32 is cast, as for torch.nn.Linear.
     Other types are refused."""
+    if x.dim() == 0: raise ValueError(f"x: has no dimensions, and must have {k} elements in its last one")
     if x.shape[-1] != k: raise ValueError(f"x: has {x.shape[-1]} elements in its last dimension, and must have {k}")
     if x.dtype == torch.float32 and x.device.type != "meta" and torch.is_autocast_enabled(x.device.type):
         x = x.to(torch.get_autocast_dtype(x.device.type))
@@ -59,6 +60,14 @@ def _rows(x, k):
         raise TypeError(f"x: its elements are {x.dtype}, and must be torch.bfloat16 or torch.float16")
     rows = (x if x.dim() == 2 else x.reshape(-1, k)).contiguous()
     return rows if torch.compiler.is_compiling() else aligned(rows)
+
+
+def _check_beside(x, name, tensor, columns=None):
+    """Checks that a tensor has a row, of so many columns, for each row of x. It may be a matrix of all these rows."""
+    if tensor.dim() > 0 and columns in (None, tensor.shape[-1]):
+        if tensor.shape[:-1] in (x.shape[:-1], (x.numel() // x.shape[-1],)): return
+    wanted = [*map(str, x.shape[:-1]), "top_k" if columns is None else str(columns)]
+    raise ValueError(f"{name}: is {list(tensor.shape)}, and must be [{', '.join(wanted)}]")
 
 
 def _quantise(x, encode, **rows):
@@ -322,13 +331,18 @@ class MoE(_Gated):
         """Returns the weighted sum of each token's experts, of x [..., hidden] and router_logits [..., experts]. A
         token goes to the top_k experts with the largest logits. Their weights come from the softmax of all logits; with
         `renormalize` they are scaled to add up to 1."""
+        _check_beside(x, "router_logits", router_logits, self.experts)
         weights, ids = router_logits.float().softmax(-1).topk(self.top_k, -1)
         if self.renormalize: weights = weights / weights.sum(-1, keepdim=True)
         return self.apply_experts(x, ids, weights)
 
     def apply_experts(self, x, topk_ids, topk_weights):
         """Returns the weighted sum of each token's experts, of x [..., hidden], and topk_ids and topk_weights
-        [..., top_k]. An id outside of 0 to experts - 1 adds nothing."""
+        [..., top_k]. An id of 32 bits outside of 0 to experts - 1 adds nothing."""
+        _check_beside(x, "topk_ids", topk_ids)
+        _check_beside(x, "topk_weights", topk_weights, topk_ids.shape[-1])
+        if topk_ids.is_floating_point():
+            raise TypeError(f"topk_ids: its elements are {topk_ids.dtype}, and no integers")
         call, rows, choices = calls(), _rows(x, self.hidden), topk_ids.shape[-1]
         groups, row_token, token_row, _ = call.moe_permute(topk_ids.reshape(-1, choices).int().contiguous(), None,
                                                            self.experts)

@@ -148,7 +148,7 @@ class Weights(torch.nn.Module):
             if self.format in ENCODES: encode_a, decode_a = decode_a, encode_a
             alpha = decode * decode_a
         if bias is not None:  # a launch takes bfloat16 and float32
-            bias = _own(bias.float() if bias.dtype == torch.float16 else bias)
+            bias = _own(bias if bias.dtype in (torch.bfloat16, torch.float32) else bias.float())
             if self.parallel == "row" and self.tp_rank > 0: bias = None  # the sum of the ranks has it once
         return atoms, decode, alpha, encode_a, decode_a, bias
 
