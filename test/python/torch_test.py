@@ -6,10 +6,10 @@ where its operators are not built.
     torch_test.py MODULE
 """
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, sys.argv[1])
 try:
@@ -205,10 +205,9 @@ class Files(unittest.TestCase):
     """What `import dualgemm.torch_op` says of a file that this torch cannot use."""
 
     def refusal(self, path, cuda):
-        code = (f"import torch; torch.version.cuda = {cuda!r}\n"
-                "try: import dualgemm.torch_op\nexcept ImportError as error: print(error)")
-        return subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True,
-                              env={**os.environ, "PYTHONPATH": sys.argv[1], "DUALGEMM_TORCH_LIBRARY": path}).stdout
+        with mock.patch.dict(os.environ, DUALGEMM_TORCH_LIBRARY=path), mock.patch.object(torch.version, "cuda", cuda):
+            with self.assertRaises(ImportError) as raised: torch_op._load()
+        return str(raised.exception)
 
     def test_another_cuda(self):
         """Each is refused with the other's torch, and the sentence names the package that fits."""
@@ -218,7 +217,7 @@ class Files(unittest.TestCase):
                 with open(path, "wb") as file: file.write(b"\x7fELF\0libcudart.so.%s\0" % built.encode())
                 major = theirs.split(".")[0]
                 self.assertIn(f"; {path} was built with CUDA {built}, and this PyTorch with CUDA {theirs}: install "
-                              f"dualgemm-cu{major} instead of dualgemm-cu{built}\n", self.refusal(path, theirs))
+                              f"dualgemm-cu{major} instead of dualgemm-cu{built}", self.refusal(path, theirs))
                 same = self.refusal(path, f"{built}.4")  # of its CUDA it is tried, and is no library
                 self.assertNotIn("was built with CUDA", same)
                 self.assertRegex(same, "^libdualgemm_torch.so cannot be loaded .*; .")
