@@ -11,7 +11,8 @@ Hopper GPUs, and the means that speed_up.py draws.
     hopper.py h200_fusion | h100_fusion
                                      every problem: what two GEMMs, or one after the other, take over ours
     hopper.py fusion                 geometric means of that over the weights, by M
-    hopper.py h100_linear            one product: geometric means over the weights, by M, and the lowest of them
+    hopper.py h100_linear | h200_linear
+                                     one product: geometric means over the weights, by M, and the lowest of them
     hopper.py h100_torch_linear | h200_torch_linear
                                      one product in PyTorch (torch/linear.py): the same, beside torch.mm and others
     hopper.py h100_torch_experts | h200_torch_experts
@@ -300,7 +301,7 @@ def main():
     elif what == "fusion": fusion_means()
     elif what in ("h200_fusion", "h100_fusion"): fusion(what)
     elif what in ("h200_grouped", "h100_grouped"): groups(what)
-    elif what == "h100_linear": linear(what)
+    elif what in ("h100_linear", "h200_linear"): linear(what)
     elif what in ("h200_torch_linear", "h100_torch_linear"): torch_linear(what)
     elif what in ("h200_torch_experts", "h100_torch_experts"): torch_experts(what)
     elif what in ("h200_models", "h100_models"): models(what[:4])

@@ -24,7 +24,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TmemPlan, acc_stages, acc_columns, shared_col
                                    allocated)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EpiloguePlan, warps, chunk_columns)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(A16Plan, warps, from_pass, bytes, stages, stage_bytes)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ConsumerPlan, column_groups, k_groups, columns, share_rows)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ConsumerPlan, column_groups, k_groups, columns, share_rows, exchanged_rows)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RegisterPlan, launch, feed, consume)
 }  // namespace dualgemm
 

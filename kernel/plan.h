@@ -138,8 +138,9 @@ struct A16Plan {
 // half of every k-tile.
 struct ConsumerPlan {
   int32_t column_groups, k_groups;
-  int32_t columns;     // of C, of a column group
-  int32_t share_rows;  // of a tile: each CTA of split-K finishes neighbouring shares, or none
+  int32_t columns;         // of C, of a column group
+  int32_t share_rows;      // of a tile: each CTA of split-K finishes neighbouring shares, or none
+  int32_t exchanged_rows;  // at most: whose sums lanes of a general instance exchange at once
 
   DUALGEMM_HOST_DEVICE constexpr int32_t warpgroups() const { return column_groups * k_groups; }
 

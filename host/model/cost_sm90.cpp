@@ -92,10 +92,11 @@ struct Sm90 : Work {
     return shape.grouped ? shape.m / mean_m_tiles(shape, p.tile) / std::min(p.tile.m, shape.m) : 1;
   }
   // Returns the time in which a tile is finished. Meanwhile the CTA multiplies nothing, though another CTA of
-  // the SM may. Rows that do not exist are not stored. They still go through shared memory as the others do,
-  // but of a tile with at most few_rows() rows only the first few_rows() do.
+  // the SM may. Rows that do not exist are not stored. In a plain instance they still go through shared
+  // memory as the others do, but of a tile with at most few_rows() rows only the first few_rows() do.
   double finish_us() const {
-    const double rows = mean_of([](int32_t x) { return x; });
+    const double rows =
+        general ? std::min(p.tile.m, shape.m) * existing_rows() : mean_of([](int32_t x) { return x; });
     const double staged = rows * p.tile.n / p.cluster_size();
     return us(t.turn + busy * (arithmetic_cycles() + store_cycles() * existing_rows() + staged * t.finish));
   }

@@ -44,8 +44,9 @@ class DirectWriter {
   using Element = typename Format::Element;
 
  public:
-  // At least this many elements of a lane are stored at once. Along a row, 16 of 16 bits are a full sector.
-  static constexpr int kLeastWidth = kRows ? 16 : 8;
+  // At least this many elements of a lane are stored at once. Along a row, as many of 16 bits are the widest
+  // store of the architecture.
+  static constexpr int kLeastWidth = kRows ? limits_of(Traits::kPlan.arch).store_bytes / 2 : 8;
   // Along a row a store has the width of the architecture's widest store, or, if that is less, of all
   // elements that are stored at once.
   static constexpr int32_t kStoreBytes =
@@ -92,15 +93,20 @@ class DirectWriter {
   // boundary is written in full sectors; the row pitch promises only 16 bytes.
   template <int kWidth>
   DUALGEMM_DEVICE void store_row(const uint32_t* words, int first) const {
-    constexpr int kPiece = 128 / kBits;  // elements of 16 bytes
+    constexpr int kPiece = kWidth * kBits < 128 ? kWidth : 128 / kBits;  // elements of 16 bytes, or of 8
     static_assert(kWidth % kPiece == 0, "whole pieces");
     Element* row = elements_ + first;
     const bool sectors = kFullSectors && reinterpret_cast<uintptr_t>(row) % 32 == 0;
     const auto store_piece = [&](int column) {
-      if (first + column + kPiece <= columns_)
-        ptx::st_global_v4_b32(row + column, words + column / kPiece * 4);
-      else if (kBits == 8 && first + column + kPiece / 2 <= columns_)
-        ptx::st_global_v2_b32(row + column, words + column / kPiece * 4);
+      const uint32_t* const piece = words + column / kPiece * 4;
+      const int columns = columns_ - first - column;
+      if constexpr (kPiece * kBits == 64) {
+        if (kPiece <= columns) ptx::st_global_v2_b32(row + column, piece);
+      } else if (kPiece <= columns) {
+        ptx::st_global_v4_b32(row + column, piece);
+      } else if (kBits == 8 && kPiece / 2 <= columns) {
+        ptx::st_global_v2_b32(row + column, piece);
+      }
     };
     if constexpr (kWidth % (2 * kPiece) != 0) {
       static_assert(kWidth == kPiece);

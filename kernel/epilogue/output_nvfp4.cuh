@@ -18,36 +18,55 @@
 
 namespace dualgemm {
 
-// Holds sixteen elements of a row: packed[0] has the first eight, the first of them in the lowest nibble.
+// Returns the largest magnitude of some elements, or NaN if one of them is NaN.
+template <int kCount>
+DUALGEMM_DEVICE float largest_magnitude(const float* x) {
+  float largest = fabsf(x[0]);
+#pragma unroll
+  for (int i = 1; i < kCount; ++i) largest = ptx::max_nan(largest, fabsf(x[i]));
+  return largest;
+}
+
+// The factor of a block, and what its elements are multiplied with before they become E2M1.
+class BlockFactor {
+ public:
+  DUALGEMM_DEVICE BlockFactor(float largest, float encode) {
+    // A factor has no sign. If it would be below 0, because of an encode scale that only the device knows, it
+    // is NaN; -0 is 0.
+    const float wanted = largest * (encode * (1.0f / 6));
+    const uint16_t factor = ptx::cvt_rn_satfinite_e4m3x2_f32(0.0f, wanted < 0 ? NAN : wanted) & 0x7F;
+    bits_ = static_cast<uint8_t>(factor);
+    const float value = ptx::cvt_f32_f16(static_cast<uint16_t>(ptx::cvt_rn_f16x2_e4m3x2(factor)));
+    // The first reciprocal is off by 1 ulp at most. One step of Newton's method gives the correctly rounded
+    // reciprocal of an e4m3 number: such a number has 4 bits, so that no reciprocal lies within 2^-30 of the
+    // middle between two floats.
+    const float guess = ptx::rcp_approx_ftz(value);
+    const float reciprocal = fmaf(guess, fmaf(-value, guess, 1.0f), guess);
+    scale_ = encode * reciprocal;
+  }
+  DUALGEMM_DEVICE uint8_t bits() const { return bits_; }
+  // Returns eight elements, the first in the lowest nibble. Where the factor is 0 the reciprocal is infinite,
+  // and the elements are +0.
+  DUALGEMM_DEVICE uint32_t pack(const float* x) const {
+    float scaled[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) scaled[i] = x[i] * scale_;
+    return bits_ == 0 ? 0 : to_e2m1x8(scaled);
+  }
+
+ private:
+  uint8_t bits_;
+  float scale_;
+};
+
+// Holds sixteen elements of a row: packed[0] has the first eight.
 struct PackedBlock {
   uint32_t packed[2];
   uint8_t factor;
 };
-
 DUALGEMM_DEVICE PackedBlock quantise_block(const float* x, float encode) {
-  float largest = fabsf(x[0]);
-#pragma unroll
-  for (int i = 1; i < kSfBlock; ++i) largest = ptx::max_nan(largest, fabsf(x[i]));
-  PackedBlock block;
-  // A factor has no sign. If it would be below 0, because of an encode scale that only the device knows, it
-  // is NaN; -0 is 0.
-  const float wanted = largest * (encode * (1.0f / 6));
-  const uint16_t factor = ptx::cvt_rn_satfinite_e4m3x2_f32(0.0f, wanted < 0 ? NAN : wanted) & 0x7F;
-  block.factor = static_cast<uint8_t>(factor);
-  const float value = ptx::cvt_f32_f16(static_cast<uint16_t>(ptx::cvt_rn_f16x2_e4m3x2(factor)));
-  // The first reciprocal is off by 1 ulp at most. One step of Newton's method gives the correctly rounded
-  // reciprocal of an e4m3 number: such a number has 4 bits, so that no reciprocal lies within 2^-30 of the
-  // middle between two floats.
-  const float guess = ptx::rcp_approx_ftz(value);
-  const float reciprocal = fmaf(guess, fmaf(-value, guess, 1.0f), guess);
-  const float scale = encode * reciprocal;
-  float scaled[kSfBlock];
-#pragma unroll
-  for (int i = 0; i < kSfBlock; ++i) scaled[i] = x[i] * scale;
-  // Where the factor is 0 the reciprocal is infinite, and the elements are +0.
-  block.packed[0] = block.factor == 0 ? 0 : to_e2m1x8(scaled);
-  block.packed[1] = block.factor == 0 ? 0 : to_e2m1x8(scaled + kSfBlock / 2);
-  return block;
+  const BlockFactor factor(largest_magnitude<kSfBlock>(x), encode);
+  return {{factor.pack(x), factor.pack(x + kSfBlock / 2)}, factor.bits()};
 }
 
 // Each lane of half a warp has one of 16 columns, with 16 rows. Afterwards lane i has row i, with the columns
@@ -81,13 +100,15 @@ class Nvfp4Writer : public Fp32Results {
   static_assert(kColumns % kSfAtomElems == 0 || kColumns == kSfAtomElems / 2);
 
  public:
-  static constexpr int32_t kStoreBytes = kRows ? 8 : 16;  // a block, by one lane; two of them, by two lanes
-  static constexpr int kLeastWidth = kSfBlock;
+  // Along a row a lane has a block, or half of one. Down a column two lanes store a block each, side by side.
+  static constexpr int kLeastWidth = kRows ? limits_of(Traits::kPlan.arch).store_bytes / 2 : kSfBlock;
+  static constexpr int32_t kStoreBytes = kRows ? kLeastWidth / 2 : 16;
 
   DUALGEMM_DEVICE Nvfp4Writer(const Params& p, const Tile& tile, LanePlace at, const Nothing&)
       : encode_(encode_scale(p.general, tile)),
         n_(p.n),
-        column_(kRows ? at.column : at.column - at.column % kSfBlock),
+        column_(at.column - at.column % kSfBlock),
+        half_(at.column % kSfBlock / (kSfBlock / 2)),
         first_row_(kRows ? at.row - at.row % kSfAtomRows : 0),
         row_(kRows ? at.row % kSfAtomRows : 0),
         rows_(tile.rows - first_row_),
@@ -110,14 +131,19 @@ class Nvfp4Writer : public Fp32Results {
   // Stores the elements first .. first + kWidth - 1.
   template <int kWidth>
   DUALGEMM_DEVICE void store(Results<kWidth>& results, int first) const {
-    static_assert(kWidth % kSfBlock == 0, "whole blocks");
+    static_assert(kWidth % kSfBlock == 0 || (kRows && kWidth == kSfBlock / 2),
+                  "whole blocks, or half a block");
+    if constexpr (kWidth < kSfBlock) {
+      store_half(row_, column_ + first, results.values);
+    } else {
 #pragma unroll
-    for (int i = 0; i < kWidth; i += kSfBlock) {
-      if constexpr (kRows) {
-        store_block(row_, column_ + first + i, &results.values[i]);
-      } else {
-        transpose_16x16(&results.values[i]);
-        store_block(first + i + static_cast<int>(threadIdx.x) % kSfBlock, column_, &results.values[i]);
+      for (int i = 0; i < kWidth; i += kSfBlock) {
+        if constexpr (kRows) {
+          store_block(row_, column_ + first + i, &results.values[i]);
+        } else {
+          transpose_16x16(&results.values[i]);
+          store_block(first + i + static_cast<int>(threadIdx.x) % kSfBlock, column_, &results.values[i]);
+        }
       }
     }
   }
@@ -162,10 +188,20 @@ class Nvfp4Writer : public Fp32Results {
     ptx::st_global_v2_b32(c_ + row * pitch_ + column / 2, block.packed);
     *factor(row, column) = block.factor;
   }
+  // Two neighbouring lanes have a block, eight elements each. All lanes of the warp call this.
+  DUALGEMM_DEVICE void store_half(int row, int column, const float* x) const {
+    const float largest = largest_magnitude<kSfBlock / 2>(x);
+    const BlockFactor f(ptx::max_nan(largest, __shfl_xor_sync(0xffffffff, largest, 1)), encode_);
+    if (row >= rows_ || column >= padded_columns()) return;
+    if (column < n_)
+      *reinterpret_cast<uint32_t*>(c_ + row * pitch_ + column / 2 + half_ * (kSfBlock / 4)) = f.pack(x);
+    if (half_ == 0) *factor(row, column) = column < n_ ? f.bits() : 0;
+  }
 
   float encode_;
   int n_;
   int column_;        // of the lane's first block
+  int half_;          // of that block, where the lane's first element lies
   int first_row_;     // of this CTA in the tile
   int row_;           // of the lane from there on
   int rows_;          // that exist from there on

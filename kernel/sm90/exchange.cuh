@@ -5,8 +5,8 @@
 //
 // Sums lie as [product][row][column], with four columns of padding (kExchangePadding), which avoids bank
 // conflicts. In one access a warp writes eight columns in each of the rows r, r + 2, r + 4 and r + 6: the 32
-// words lie in 32 different banks. In one access it reads 16 bytes for each of eight lanes, two lanes to a
-// row: these, too, lie in 32 different banks.
+// words lie in 32 different banks. In one access it reads 16 bytes for each of eight lanes, every eighth
+// column of 32 columns in two rows: these, too, lie in 32 different banks.
 #pragma once
 
 #include "kernel/epilogue/epilogue.cuh"
@@ -21,11 +21,11 @@ class FinishExchanged {
   static constexpr Plan kPlan = Traits::kPlan;
   using Exchanged = ExchangedSums<Traits>;
   static constexpr int kRows = Exchanged::kRows;  // at once
-  // An item is this many columns of a row, because C may be NVFP4, whose blocks have this length.
-  static constexpr int kWidth = 16;
+  // An item is this many columns of a row. The items of a warp are 32 columns of neighbouring rows.
+  static constexpr int kWidth = kExchangedColumns;
   static constexpr int kColumns = kPlan.consumers.columns;
-  static constexpr int kAside = kColumns / kWidth;  // items of a row of a column group
-  static constexpr int kItems = kRows * kAside;
+  static constexpr int kAside = 32 / kWidth;
+  static constexpr int kItems = kRows * kColumns / kWidth;
   static constexpr int kWarpsOfItems = (kItems + 31) / 32;
 
  public:
@@ -38,12 +38,13 @@ class FinishExchanged {
         consumer_(consumer) {}
 
   DUALGEMM_DEVICE void finish(const Sums<Traits>& sums, const Tile& tile) {
+    const int rows = min(tile.rows, kPlan.tile.m);
 #pragma unroll 1  // what finishes them is long
-    for (int first = 0; first < kPlan.tile.m; first += kRows) {
+    for (int first = 0; first < rows; first += kRows) {
       if (!Reduction<Traits>::finishes(slice_, first)) continue;
       keep(sums, first);
       meet_column_group();  // the sums are written before they are read
-      finish_rows(tile, first);
+      finish_rows(tile, first, rows);
       meet_column_group();  // and read before they are written again
     }
     if (slice_ == 0)
@@ -74,14 +75,15 @@ class FinishExchanged {
     }
   }
 
-  // Finishes kRows rows of the tile from `first` on, whose sums keep() has written. Lanes that have no item
-  // take part with a row that does not exist, because an epilogue may need all lanes of a warp.
-  DUALGEMM_DEVICE void finish_rows(const Tile& tile, int first) {
-    const int rows = min(tile.rows, kPlan.tile.m);
+  // Finishes kRows rows of the tile from `first` on, as far as they exist, whose sums keep() has written.
+  // Lanes that have no item take part with a row that does not exist, because an epilogue may need all lanes
+  // of a warp.
+  DUALGEMM_DEVICE void finish_rows(const Tile& tile, int first, int rows) {
 #pragma unroll 1
     for (int item = consumer_.thread_of_columns(); item < 32 * kWarpsOfItems; item += kWarpgroup) {
-      const int row = item / kAside;
-      const int column = consumer_.column_group() * kColumns + item % kAside * kWidth;
+      const int row = item / kAside % kRows;
+      const int column =
+          consumer_.column_group() * kColumns + item / kAside / kRows * 32 + item % kAside * kWidth;
       const bool exists = item < kItems && first + row < rows;
       const Epilogue<Traits, AlongRow> epilogue(
           p_, tile, {exists ? first + row : tile.rows, tile.n * kPlan.tile.n + column}, smem_.output);

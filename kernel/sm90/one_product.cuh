@@ -39,7 +39,7 @@ constexpr Options one_by_panels(int rows, int split_k, int stages, int panels) {
 }
 
 // For up to eight rows of A (tiles.cuh says what that means).
-inline constexpr Options kOneM8N128 = one_wide(8, 1, 8, 2), kOneM8N128s2 = for_few_rows(one_wide(8, 2, 4, 2)),
+inline constexpr Options kOneM8N128 = one_wide(8, 1, 8, 2), kOneM8N128s2 = two_to_an_sm(one_wide(8, 2, 4, 2)),
                          kOneM8N64s2 = one_narrow(8, 2, 12, 2), kOneM8N64s4 = one_narrow(8, 4, 8, 2);
 
 // For up to sixteen rows.
@@ -57,25 +57,25 @@ inline constexpr Options kOneM64N128 = one_wide(64, 1, 3, 8), kOneM64N128g = gro
                          kOneM64N128xg = grouped(one_by_panels(64, 1, 5, 8)),
                          kOneM64N128s2x = one_wide(64, 2, 4, 0), kOneM64N64s4x = one_narrow(64, 4, 5, 0);
 
-// For many rows. A general instance takes more registers than eight warps that prepare A would leave it.
-inline constexpr Options kOneM128N128 = one_wide(128, 1, 2, kGeneralInstances ? 4 : 8),
-                         kOneM128N128x = one_by_panels(128, 1, 4, 8),
+// For many rows.
+inline constexpr Options kOneM128N128 = one_wide(128, 1, 2, 8), kOneM128N128x = one_by_panels(128, 1, 4, 8),
                          kOneM128N128skx = stream_k(kOneM128N128x),
                          kOneM128N128s2x = one_by_panels(128, 2, 3, 10),
                          kOneM128N128s4x = one_by_panels(128, 4, 3, 10),
                          kOneM128N128xg = grouped(one_by_panels(128, 1, 4, 7)),
                          kOneM192N128skx = stream_k(one_by_panels(192, 1, 3, 6)),
-                         kOneM256N128x = one_by_panels(256, 1, 2, 5),
-                         kOneM256N128xg = grouped(one_by_panels(256, 1, 3, 4));
+                         kOneM256N128x = one_by_panels(256, 1, 2, 5);
 
-// The instances for an A of 16 bits, the same for bf16 and fp16. General instances have one tile, for
-// everything that plain ones do not compute.
+// The instances for an A of 16 bits, the same for bf16 and fp16 (sixteen_bit.cuh).
 template <CType kType>
 consteval InstanceList one_product_of_sixteen_bits() {
   constexpr Options kMore64 = of_type<kType>(with_stages(kOneM64N128, 4));
   // A tile of a small expert has few k-tiles, so that finishing it takes long in comparison.
-  constexpr Options kSmallExperts = of_type<kType>(grouped(for_few_rows(one_wide(16, 1, 3, 2))));
-  if constexpr (kGeneralInstances) return kInstances<kMore64, of_type<kType>(kOneM64N128g)>;
+  constexpr Options kSmallExperts = of_type<kType>(grouped(two_to_an_sm(one_wide(16, 1, 3, 2))));
+  if constexpr (kGeneralInstances)
+    return kInstances<of_type<kType>(kOneM16N128s2), of_type<kType>(kOneM16N128g),
+                      of_type<kType>(kOneM32N128), kMore64, of_type<kType>(kOneM64N128g),
+                      of_type<kType>(kOneM128N128x), of_type<kType>(kOneM128N128xg)>;
   else
     return kInstances<
         of_type<kType>(kOneM16N128), of_type<kType>(kOneM16N128s2), of_type<kType>(kOneM16N64s4),
@@ -84,7 +84,7 @@ consteval InstanceList one_product_of_sixteen_bits() {
         of_type<kType>(kOneM64N128g), of_type<kType>(kOneM64N128x), of_type<kType>(kOneM64N128xg),
         of_type<kType>(kOneM64N128s2x), of_type<kType>(kOneM128N128), of_type<kType>(kOneM128N128x),
         of_type<kType>(kOneM128N128skx), of_type<kType>(kOneM128N128s2x), of_type<kType>(kOneM128N128xg),
-        of_type<kType>(kOneM192N128skx), of_type<kType>(kOneM256N128x), of_type<kType>(kOneM256N128xg)>;
+        of_type<kType>(kOneM192N128skx), of_type<kType>(kOneM256N128x)>;
 }
 
 }  // namespace dualgemm::sm90

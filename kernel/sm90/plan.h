@@ -26,6 +26,8 @@ struct Options {
   bool stream_k = false;  // CTAs share tiles along K (common/stream_k.cuh)
   CType a_type = CType::kNvfp4;
   int32_t products = 2;  // of a tile: A * B1^T and A * B2^T, or the first alone
+  // Of a general instance, where shared memory has no room for as many as consumer_plan says (0).
+  int32_t exchanged_rows = 0;
 };
 
 // Says how the products of a tile are computed. The kernels of the library compute all of them from each
@@ -54,6 +56,7 @@ inline constexpr int32_t kSmemOfSm = 228 * 1024, kSmemOfSystem = 1024;
 // A row of the sums that lanes exchange is this many words longer than its columns, so that a warp accesses
 // every bank once (exchange.cuh).
 inline constexpr int32_t kExchangePadding = 4;
+inline constexpr int32_t kExchangedColumns = 8;  // of a lane
 
 constexpr MmaPlan mma_plan(const Options& o, Products products) {
   MmaPlan x{};
@@ -100,13 +103,16 @@ constexpr int32_t share_rows(int32_t tile_m, int32_t split_k) {
 }
 
 // Where a k-tile has both products, gate and up of the same columns of C are rows of one fragment. With one
-// product all rows of a fragment are columns of C.
+// product all rows of a fragment are columns of C. The lanes of a warpgroup exchange the sums of as many rows
+// as give each lane eight columns of one row.
 constexpr ConsumerPlan consumer_plan(const Options& o, Products products) {
   const int32_t columns = kWgmmaM / products.together;
-  return {.column_groups = o.tile_n / columns,
-          .k_groups = o.k_groups,
-          .columns = columns,
-          .share_rows = share_rows(o.tile_m, o.split_k)};
+  return {
+      .column_groups = o.tile_n / columns,
+      .k_groups = o.k_groups,
+      .columns = columns,
+      .share_rows = share_rows(o.tile_m, o.split_k),
+      .exchanged_rows = o.exchanged_rows > 0 ? o.exchanged_rows : kWarpgroup * kExchangedColumns / columns};
 }
 
 // The load roles and the warps that prepare A need few registers. The warps that multiply get the registers

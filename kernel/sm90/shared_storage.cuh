@@ -75,7 +75,7 @@ struct ReceivedSums {
 template <class Traits>
 struct ExchangedSums {
   static constexpr Plan kPlan = Traits::kPlan;
-  static constexpr int kRows = std::min(kPlan.consumers.share_rows, 16);
+  static constexpr int kRows = std::min(kPlan.consumers.share_rows, kPlan.consumers.exchanged_rows);
   static constexpr int kPitch = kPlan.tile.n + kExchangePadding;
 
   alignas(16) float sum[kPlan.mma.accumulators][kRows][kPitch];

@@ -1,6 +1,7 @@
 // device_problem.cpp -- see device_problem.h.
 #include "support/device_problem.h"
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <stdexcept>
@@ -96,9 +97,12 @@ std::string tile_of(const NamedInstance& instance) {
 std::optional<std::string> general_tile(const std::string& tile) {
   const int rows = std::stoi(tile.substr(tile.find('m', tile.starts_with("sm90") ? 4 : 0) + 1));
   if (128 % rows != 0 && rows % 128 != 0) return std::nullopt;
+  const std::vector<NamedInstance> all = all_instances();
+  const bool same = std::any_of(all.begin(), all.end(), [&](const NamedInstance& instance) {
+    return instance.info.general != 0 && tile_of(instance) == tile;
+  });
   const size_t columns = tile.find("n128");
-  if (!tile.starts_with("sm90") || columns == std::string::npos) return tile;
-  return std::string(tile).replace(columns, 4, "n64");
+  return same || columns == std::string::npos ? tile : std::string(tile).replace(columns, 4, "n64");
 }
 
 NamedInstance general_instance(const std::string& tile, dualgemm_dtype_t dtype) {

@@ -62,9 +62,10 @@ std::vector<NamedInstance> in_turn(const std::vector<NamedInstance>& all);
 
 // Returns the name of an instance's tile, which its siblings with other types of C share.
 std::string tile_of(const NamedInstance& instance);
-// Returns the tile of the general instance that does what plain ones with `tile` do: on 9.0 one of 128
-// columns has no room for the registers of a general one, which has 64. A tile whose rows are neither a part
-// of a block of 128 rows nor whole blocks has none: blocks are what the factors of an NVFP4 C come in.
+// Returns the tile of the general instance that does what plain ones with `tile` do: the same, or, where a
+// tile of 128 columns on 9.0 has no room for the registers of a general one, half of it. A tile whose rows
+// are neither a part of a block of 128 rows nor whole blocks has none: blocks are what the factors of an
+// NVFP4 C come in.
 std::optional<std::string> general_tile(const std::string& tile);
 // Returns the general instance with this tile, for this type of C. Throws when there is none.
 NamedInstance general_instance(const std::string& tile, dualgemm_dtype_t dtype);

@@ -4,7 +4,6 @@
 
 namespace dualgemm {
 
-extern constinit const InstanceList LIST(sm90_m256) =
-    sm90::kInstances<sm90::kM192N64skx, sm90::kM256N64x, sm90::kM256N64xg>;
+extern constinit const InstanceList LIST(sm90_m256) = sm90::kInstances<sm90::kM192N64skx, sm90::kM256N64x>;
 
 }  // namespace dualgemm

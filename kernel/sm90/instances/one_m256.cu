@@ -5,6 +5,6 @@
 namespace dualgemm {
 
 extern constinit const InstanceList LIST(sm90_one_m256) =
-    sm90::kInstances<sm90::kOneM192N128skx, sm90::kOneM256N128x, sm90::kOneM256N128xg>;
+    sm90::kInstances<sm90::kOneM192N128skx, sm90::kOneM256N128x>;
 
 }  // namespace dualgemm

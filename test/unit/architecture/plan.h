@@ -24,7 +24,7 @@ constexpr dualgemm::Plan plan_of_zeros(bool grouped) {
   plan.operands = operand_plan(plan.tile, plan.mma, /*stages=*/5);
   plan.scales = scale_plan(plan.tile, plan.mma, /*stages=*/3, /*k_tiles=*/2);
   plan.epilogue = {.warps = 4, .chunk_columns = 32};
-  plan.consumers = {.column_groups = 1, .k_groups = 1, .columns = 64, .share_rows = 0};
+  plan.consumers = {.column_groups = 1, .k_groups = 1, .columns = 64, .share_rows = 0, .exchanged_rows = 0};
   plan.threads = 32 * (plan.epilogue.warps + 2);
   return plan;
 }

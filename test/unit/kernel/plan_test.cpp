@@ -65,7 +65,8 @@ static dualgemm::sm90::Options sm90_options_of(const Plan& plan) {
           .grouped = plan.tile.grouped,
           .stream_k = plan.tile.stream_k,
           .a_type = plan.a_type,
-          .products = plan.mma.accumulators};
+          .products = plan.mma.accumulators,
+          .exchanged_rows = plan.consumers.exchanged_rows};
 }
 
 // This plan exists when this test is compiled, as TmemMap needs it, and has what tensor memory depends on.
