@@ -7,13 +7,24 @@ namespace {
 
 StableIValue as_value(auto x) { return torch::stable::detail::from(x); }
 
-// A tensor that was made under torch.inference_mode() has no version.
-bool has_version(const Handle& tensor) {
+// Returns what an operator of PyTorch says of a tensor.
+template <typename T>
+T asked(const char* op, const Handle& tensor) {
   AtenTensorHandle other = nullptr;
   check_torch(aoti_torch_new_tensor_handle(tensor.get(), &other), "new_tensor_handle");
   StableIValue stack[] = {as_value(other)};  // the call takes it over
-  check_torch(aoti_torch_call_dispatcher("aten::is_inference", "", stack), "is_inference");
-  return !torch::stable::detail::to<bool>(stack[0]);
+  check_torch(aoti_torch_call_dispatcher(op, "", stack), op);
+  return torch::stable::detail::to<T>(stack[0]);
+}
+
+// A tensor that was made under torch.inference_mode() has no version.
+bool has_version(const Handle& tensor) { return !asked<bool>("aten::is_inference", tensor); }
+
+// The stable interface does not say whether a tensor requires a gradient. If it does, and gradients are
+// recorded, a view of it is no leaf.
+bool is_recorded(const Handle& tensor) {
+  if (!aoti_torch_grad_mode_is_enabled()) return false;
+  return !asked<bool>("aten::is_leaf", Handle(asked<AtenTensorHandle>("aten::alias", tensor)));
 }
 
 // The stable interface has no function that counts a version. Operators of PyTorch that work in place do it,
@@ -41,7 +52,9 @@ Tensor Stack::result(const char* name, const Tensor& beside, int32_t type, int64
 }
 
 Tensor Stack::written(Tensor tensor) {
-  if (tensor) outputs_[written_++] = &tensors_[held_ - 1];
+  if (!tensor) return tensor;
+  outputs_[written_++] = &tensors_[held_ - 1];
+  tensor.recorded = is_recorded(*outputs_[written_ - 1]);
   return tensor;
 }
 

@@ -162,6 +162,8 @@ void check_beside(const Tensor& tensor, const Tensor& first) {
   if (tensor.device_type != first.device_type || tensor.device_index != first.device_index)
     refuse("%s: lies on %s, and %s on %s", tensor.name, place_name(tensor).c_str(), first.name,
            place_name(first).c_str());
+  if (tensor.recorded)
+    refuse("%s: requires a gradient, and must not where gradients are recorded", tensor.name);
 }
 
 void check_type(const Tensor& tensor, std::initializer_list<int32_t> types) {

@@ -45,6 +45,7 @@ enum class Place { kCpu, kCuda, kMeta };
 struct Tensor {
   const char* name = "";
   bool given = false;
+  bool recorded = false;  // an output that requires a gradient, where PyTorch records what is computed
   int64_t dims = 0;
   const int64_t* sizes = nullptr;  // both arrays belong to the tensor
   const int64_t* strides = nullptr;
@@ -87,7 +88,8 @@ Handle allocate(const Tensor& beside, int32_t type, int64_t dims, const int64_t*
 // Returns the value. Refuses a negative one, and one that an int32_t does not hold.
 int32_t extent(const char* name, int64_t value);
 
-// Refuses a tensor that lies on another device than the first argument.
+// Refuses a tensor that lies on another device than the first argument, and an output that requires a
+// gradient: nothing could compute it.
 void check_beside(const Tensor& tensor, const Tensor& first);
 
 void check_type(const Tensor& tensor, std::initializer_list<int32_t> types);

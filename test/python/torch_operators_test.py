@@ -654,6 +654,31 @@ class Versions(Case):
         ops.linear_out(a, b, sfa, sfb, x)
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"): y.backward()
 
+    def test_outputs_that_require_a_gradient(self):
+        """As by PyTorch's functions with out they are refused where gradients are recorded, before anything is
+        written."""
+        seen = set()
+        for device in DEVICES:
+            for name, args, named in calls(device):
+                schema = getattr(torch.ops.dualgemm, name).default._schema
+                every = {**dict(zip((each.name for each in schema.arguments), args)), **named}
+                for key in ("out", "d1", "amax_out"):
+                    if key not in every or every[key].dtype not in (BF16, FP32): continue
+                    seen.add((name, key))
+                    before = torch.full(every[key].shape, 7, dtype=every[key].dtype)
+                    leaves = [before.clone().to(device).requires_grad_() for _ in range(2)]
+                    for out in (leaves[0], leaves[1].view(before.shape)):
+                        changed = {**every, key: out}
+                        with self.subTest(device, name=name, key=key, leaf=out.is_leaf):
+                            for function in (getattr(ops, name), getattr(torch_op.direct, name)):
+                                self.refused(f"^{key}: requires a gradient", function, **changed)
+                            self.same(out.detach().cpu(), before)
+                            self.assertEqual(out._version, 0)
+                            with torch.no_grad(): getattr(ops, name)(**changed)
+                            self.assertFalse(torch.equal(out.detach().cpu(), before))
+        self.assertLessEqual({("linear_out", "out"), ("swiglu_out", "out"), ("moe_gather_out", "out"),
+                              ("moe_combine_out", "out")}, seen)
+
     def test_tensors_of_the_mode_without_versions(self):
         a, b, _, sfa, sfb, _ = operands("cpu")
         wanted = ops.linear(a, b, sfa, sfb)
