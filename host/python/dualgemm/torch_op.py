@@ -20,6 +20,7 @@ from ._library import explained
 from ._structures import SCALE_ROW, SCALE_TENSOR
 
 FILE = "libdualgemm_torch.so"
+_MODULE = "PyInit__direct"
 _ROW_BYTES = 16  # rows of an operator's results begin at multiples of so many bytes
 
 
@@ -34,14 +35,15 @@ def _candidates():
     return [str(place / FILE) for place in places if (place / FILE).exists()]
 
 
-def _other_cuda(path):
-    """Returns a sentence if the file was built with another CUDA than PyTorch, else None. The file names the runtime
-    that it asks for."""
+def _problem(path):
+    """Returns a sentence if the file was built with another CUDA than PyTorch, or is another library, else None. The
+    file names the runtime that it asks for, and the function that makes a module of Python of it."""
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        named = re.search(rb"\0libcudart\.so\.(\d+)\0", data)
+        named, ours = re.search(rb"\0libcudart\.so\.(\d+)\0", data), data.find(_MODULE.encode()) >= 0
         built = named and named[1].decode()
     theirs = (torch.version.cuda or "").split(".")[0]
-    if not built or not theirs or built == theirs: return None
+    if not built or not theirs or built == theirs:
+        return None if ours else f"{path} is another library: it has no operators for PyTorch"
     return (f"{path} was built with CUDA {built}, and this PyTorch with CUDA {torch.version.cuda}: install "
             f"dualgemm-cu{theirs} instead of dualgemm-cu{built}")
 
@@ -50,8 +52,8 @@ def _load():
     problems = []
     for path in _candidates():
         try:
-            if other := _other_cuda(path):
-                problems.append(other)
+            if problem := _problem(path):
+                problems.append(problem)
                 continue
             torch.ops.load_library(path)
             return path
