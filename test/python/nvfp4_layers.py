@@ -109,13 +109,14 @@ def mlp(x, gate, up, down, dtype, biases=(None, None, None), act=silu, decode=No
 
 def oracle_of_experts(x, ids, weights, tensors, dtype, quantised=False, ranks=1):
     """Each token's choices one by one, and a bound. Rows of experts are rounded, and with ranks each rank's sum."""
+    biases = [tensors.get(stem + "bias", [None] * EXPERTS) for stem in STEMS]
     gate, up, down = (decoded_weight(tensors, stem) for stem in STEMS)
     decode = decode_of_h(tensors) if quantised else None
     total, bound = torch.zeros(x.shape, dtype=FP64), torch.zeros(x.shape, dtype=FP64)
     for t, s in itertools.product(range(ids.shape[0]), range(ids.shape[1])):
         e, share = int(ids[t, s]), float(weights[t, s])
         if not 0 <= e < EXPERTS: continue
-        y, off = mlp(x[t:t + 1].double(), gate[e], up[e], down[e], dtype, ranks=ranks,
+        y, off = mlp(x[t:t + 1].double(), gate[e], up[e], down[e], dtype, [bias[e] for bias in biases], ranks=ranks,
                      decode=decode[e] if isinstance(decode, torch.Tensor) else decode)
         total[t] += share * y[0]
         bound[t] += share * (off[0] * min(ranks, 2) + y[0].abs() * (HALF_ULP[dtype] + 2.0**-20))

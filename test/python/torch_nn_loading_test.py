@@ -207,6 +207,17 @@ class Loading(Case):
                 self.same(module(x), y)
                 self.same_tensors(module.state_dict(), first)
 
+    def test_functional_call_of_experts(self):
+        """By the module's own names, which are stacks, also if the checkpoint had each expert alone."""
+        first, second, x = stacked("modelopt"), stacked("modelopt"), exact(3, HIDDEN)
+        module = module_of(nn.MoE, each_expert(first), "cpu", HIDDEN, INNER, EXPERTS, 2)
+        args = (x, torch.randn(3, EXPERTS))
+        wanted = module_of(nn.MoE, second, "cpu", HIDDEN, INNER, EXPERTS, 2)(*args)
+        named_buffers = dict(module.named_buffers())
+        self.assertLessEqual({name for name in second if not name.endswith("weight_scale")}, named_buffers.keys())
+        self.same(torch.func.functional_call(module, second, args), wanted)
+        self.same_tensors(module.state_dict(), each_expert(first))
+
     def test_refusals(self):
         tensors = weight(40, 64, 0.02)
         for text, wrong in ((r"weight: is \[40, 48\], and must be \[40, 32\]",
@@ -226,6 +237,36 @@ class Loading(Case):
         experts = {k: v for k, v in each_expert(stacked("modelopt")).items() if not k.startswith("experts.2.w3.")}
         with self.assertRaisesRegex(RuntimeError, r"experts\.2\.w3\.weight"):
             nn.MoE(HIDDEN, INNER, EXPERTS, 2).load_state_dict(experts)
+        every = each_expert(stacked("modelopt"))
+        for experts, kind, args in ((EXPERTS - 1, nn.MoE, (EXPERTS - 1, 2)), (0, nn.GatedMLP, ())):
+            with self.assertRaises(RuntimeError) as raised: kind(HIDDEN, INNER, *args).load_state_dict(every)
+            self.assertRegex(str(raised.exception), rf"experts\.{EXPERTS - 1}\.w[123]\..*: is of expert {EXPERTS - 1}, "
+                             f"and the module has {experts} experts")
+            if experts: self.assertNotIn("Missing", str(raised.exception))
+
+    def test_numbers_that_are_no_scales(self):
+        inf, nan = float("inf"), float("nan")
+        for format, of_weight, of_a in (("modelopt", (nan, -1.0, inf), (nan, -1.0, inf, 0.0)),
+                                        ("compressed-tensors", (nan, -1.0, 0.0), (nan, -1.0, inf, 0.0))):
+            good = stacked(format, INPUT_SCALE)
+            for name, numbers in zip(FORMATS[format][2:], (of_weight, of_a)):
+                for number in numbers:
+                    scales = good[f"up_proj.{name}"].clone()
+                    scales[EXPERTS - 1] = number
+                    with self.subTest(name, number=number), \
+                            self.assertRaisesRegex(RuntimeError, f"up_proj.{name}: is {number}, and must be positive"):
+                        nn.MoE(HIDDEN, INNER, EXPERTS, 2).load_state_dict({**good, f"up_proj.{name}": scales})
+        zeros = torch.zeros(())  # as a weight of zeros may have it
+        module = module_of(nn.Linear, {**weight(40, HIDDEN, 0.02), "weight_scale_2": zeros}, "cpu", HIDDEN, 40, False)
+        self.assertFalse(module(exact(3, HIDDEN)).any())
+
+    def test_weights_that_are_no_numbers(self):
+        for number, place in itertools.product((float("nan"), float("inf"), -float("inf")), (0, 127)):
+            linears = [torch.nn.Linear(HIDDEN, 128, dtype=BF16) for _ in range(2)]
+            linears[1].weight.data[place, 5] = number
+            for function in (lambda: nn.Linear.from_float(linears[1]), lambda: nn.Linear.from_floats(linears),
+                             lambda: nn.quantize_weight(linears[1].weight)):
+                with self.assertRaisesRegex(ValueError, "weight: has an element that is NaN or infinite"): function()
 
 
 if __name__ == "__main__":

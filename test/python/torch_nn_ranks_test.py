@@ -30,7 +30,8 @@ def sharded():
     return {"Linear, columns": (nn.Linear, (HIDDEN, 48), dict(parallel="column", **options)),
             "Linear, rows": (nn.Linear, (WIDE, 40), dict(parallel="row", **options)),
             "GatedMLP": (nn.GatedMLP, (HIDDEN, WIDE), options), "GatedMLP, fused": (nn.GatedMLP, (HIDDEN, WIDE), {}),
-            "MoE": (nn.MoE, (HIDDEN, WIDE, EXPERTS, 2), {})}
+            "MoE": (nn.MoE, (HIDDEN, WIDE, EXPERTS, 2), {}),
+            "MoE, biases": (nn.MoE, (HIDDEN, WIDE, EXPERTS, 2), options)}
 
 
 def rank_main(rank, folder, backend):
@@ -63,6 +64,8 @@ class Ranks(Case):
         self.moe = {**named("gate_proj.", weight(WIDE, HIDDEN, 0.01, experts=EXPERTS)),
                     **named("up_proj.", weight(WIDE, HIDDEN, 0.03, experts=EXPERTS)),
                     **named("down_proj.", weight(HIDDEN, WIDE, 0.02, experts=EXPERTS))}
+        self.biased = {**self.moe, **{f"{stem}_proj.bias": torch.randn(EXPERTS, n).to(BF16)
+                                      for stem, n in (("gate", WIDE), ("up", WIDE), ("down", HIDDEN))}}
         self.mlp = dense(inner=WIDE)
         self.biases = [torch.randn(n).to(BF16) for n in (WIDE, WIDE, HIDDEN)]
         self.x, self.logits = torch.randn(5, HIDDEN).to(BF16), torch.randn(5, EXPERTS)
@@ -70,9 +73,11 @@ class Ranks(Case):
             "Linear, columns": {**weight(48, HIDDEN, 0.02), "bias": torch.randn(48).to(BF16)},
             "Linear, rows": {**weight(40, WIDE, 0.02, "compressed-tensors"), "bias": torch.randn(40).to(BF16)},
             "GatedMLP": {**self.mlp, **{f"{n}_proj.bias": b for n, b in zip(("gate", "up", "down"), self.biases)}},
-            "GatedMLP, fused": fuse(self.mlp, ("gate_up_proj", "down_proj")), "MoE": each_expert(self.moe)}
+            "GatedMLP, fused": fuse(self.mlp, ("gate_up_proj", "down_proj")), "MoE": each_expert(self.moe),
+            "MoE, biases": each_expert(self.biased)}
         self.inputs = {name: [self.x] for name in self.tensors}
-        self.inputs.update({"Linear, rows": [torch.randn(5, WIDE).to(BF16)], "MoE": [self.x, self.logits]})
+        self.inputs.update({"Linear, rows": [torch.randn(5, WIDE).to(BF16)], "MoE": [self.x, self.logits],
+                            "MoE, biases": [self.x, self.logits]})
 
     def run_ranks(self, backend):
         with tempfile.TemporaryDirectory() as folder:
@@ -103,8 +108,9 @@ class Ranks(Case):
         self.close(results[0]["GatedMLP"], *mlp(x, *w, BF16, self.biases, ranks=RANKS))
         shares = self.logits.double().softmax(1)
         weights, ids = shares.topk(2, 1)
-        self.close(results[0]["MoE"], *oracle_of_experts(self.x, ids, weights / weights.sum(1, keepdim=True), self.moe,
-                                                         BF16, ranks=RANKS))
+        weights = weights / weights.sum(1, keepdim=True)
+        for name, tensors in (("MoE", self.moe), ("MoE, biases", self.biased)):
+            self.close(results[0][name], *oracle_of_experts(self.x, ids, weights, tensors, BF16, ranks=RANKS))
 
     @unittest.skipUnless(torch.distributed.is_available() and torch.distributed.is_gloo_available(), "there is no gloo")
     def test_gloo(self):
@@ -126,6 +132,12 @@ class Ranks(Case):
             nn.GatedMLP(HIDDEN, 96, tp_size=5)
         with self.assertRaisesRegex(ValueError, "in_features=96: tensor parallelism by tp_size=2 needs .* 2 x 32"):
             nn.GatedMLP(HIDDEN, 96, tp_size=2)
+
+    def test_no_activation_of_a_part_of_a_sum(self):
+        with self.assertRaisesRegex(ValueError, "^activation='silu': is not possible with parallel='row'"):
+            nn.Linear(WIDE, 40, activation="silu", parallel="row", tp_size=RANKS)
+        for size, options in ((RANKS, dict(parallel="column")), (1, dict(parallel="row"))):
+            self.assertEqual(nn.Linear(WIDE, 48, activation="silu", tp_size=size, **options).tp_size, size)
 
 
 if __name__ == "__main__":

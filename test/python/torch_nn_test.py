@@ -44,6 +44,13 @@ class LinearLayer(Case):
                     self.assertEqual(module(x[:0].to(device)).shape, (0, 3, 40))
                     self.same(module(x[0, 1].to(device)), y[0, 1])
 
+    def test_export(self):
+        module = module_of(nn.Linear, {**weight(40, 96, 0.02), "bias": torch.randn(40).to(BF16)}, "cpu", 96, 40)
+        x, y = torch.randn(2, 3, 96).to(BF16), torch.randn(5, 3, 96).to(BF16)
+        shapes = ({0: torch.export.Dim("rows", min=2)},)
+        exported = torch.export.export(module, (x,), dynamic_shapes=shapes, strict=True)
+        for each in (x, y): self.same(exported.module()(each), module(each))
+
     def test_a_of_16_bits_is_not_quantised(self):
         x, tensors = torch.randn(5, 96).to(BF16), weight(40, 96, 0.02, input_scale=INPUT_SCALE)
         y = module_of(nn.Linear, tensors, "cpu", 96, 40, False)(x)
@@ -242,12 +249,31 @@ class Experts(Case):
                  (ids, shares[..., :1])),
                 (r"^topk_weights: is \[3, 2, 2\], and must be \[2, 3, 2\]", module.apply_experts,
                  (ids, shares.transpose(0, 1))),
-                ("^topk_ids: its elements are torch.float32, and no integers", module.apply_experts, (shares, shares))):
+                ("^topk_ids: its elements are torch.float32, and must be", module.apply_experts, (shares, shares)),
+                ("^topk_ids: its elements are torch.bool, and must be", module.apply_experts, (ids.bool(), shares)),
+                ("^topk_ids: names no experts", module.apply_experts, (ids[..., :0], shares[..., :0]))):
             with self.subTest(text), self.assertRaisesRegex((TypeError, ValueError), text): function(x.to(BF16), *args)
         x, logits = torch.randn(2, 3, HIDDEN).to(BF16), torch.randn(2, 3, EXPERTS)
         self.same(module(x, logits.flatten(0, 1)), module(x, logits))  # a matrix of all rows
         self.same(module.apply_experts(x, ids.flatten(0, 1), shares.flatten(0, 1)),
                   module.apply_experts(x, ids, shares))
+        for text, args in (("^top_k=0: must be 1 to experts = 4", (EXPERTS, 0)), ("^top_k=5", (EXPERTS, 5)),
+                           ("^experts=1025: must be 1 to 1024", (1025, 1))):
+            with self.subTest(text), self.assertRaisesRegex(ValueError, text):
+                nn.MoE(HIDDEN, INNER, *args, device="meta")
+
+    def test_ids_of_no_expert(self):
+        """They add nothing, also those of which the low 32 bits are an expert's."""
+        for device in DEVICES:
+            module, x = module_of(nn.MoE, stacked("modelopt"), device, HIDDEN, INNER, EXPERTS, 2), exact(3, HIDDEN)
+            ids = torch.tensor([[0, 2**32], [-2**32 + 1, 2], [2**62 + 3, EXPERTS]], device=device)
+            weights, inside = torch.ones(3, 2, device=device), (ids >= 0) & (ids < EXPERTS)
+            wanted = module.apply_experts(x.to(device), ids.clamp(0, EXPERTS - 1), weights * inside)
+            self.same(module.apply_experts(x.to(device), ids, weights), wanted)
+            self.assertEqual([bool(row.any()) for row in wanted], [True, True, False])
+            torch._dynamo.reset()
+            compiled = torch.compile(module.apply_experts, backend="aot_eager", fullgraph=True)
+            self.same(compiled(x.to(device), ids, weights), wanted)
 
     def test_rows_are_weighted_in_their_sum(self):
         """No launch has factors of C's rows, which take slower instances: a sum's bits are those of rounded rows."""

@@ -1,4 +1,6 @@
 """The modules Linear, GatedMLP and MoE."""
+import math
+
 import torch
 
 from .._structures import SCALE_ROW, SCALE_TENSOR
@@ -8,12 +10,25 @@ from ._shared import share_input
 from ._weights import Weights, aligned, calls, keep, lasting, ops
 
 
+def _largest(weight):
+    """Returns max|weight|, which is NaN if an element is."""
+    return float(torch.linalg.vector_norm(weight.detach(), float("inf")))
+
+
+def check_finite(name, weight):
+    """Checks that no element of a weight is NaN or infinite. On the device meta it has none."""
+    if weight.device.type != "meta" and not math.isfinite(_largest(weight)):
+        raise ValueError(f"{name}: has an element that is NaN or infinite")
+
+
 @lasting
 def quantize_weight(weight, format="modelopt"):
     """Returns a float weight [n, k] as a checkpoint holds it: {name: tensor}. The global scale is max|weight| / (6 *
     448), as ModelOpt chooses it. A factor is max|element| / 6 over 16 elements, in units of that scale. Factors and
-    elements are rounded to nearest, ties to even, as dualgemm_quantize does it."""
+    elements are rounded to nearest, ties to even, as dualgemm_quantize does it. A weight that has an element which is
+    NaN or infinite is a ValueError."""
     check_one_of("format", format, _layouts.FORMATS)
+    check_finite("weight", weight)
     names = _layouts.FORMATS[format]
     elements, atoms, scales = ops.quantize(aligned(weight.detach().contiguous()), scale_mode=SCALE_TENSOR)
     factors = ops.sf_unswizzle(atoms, *weight.shape).view(torch.float8_e4m3fn)
@@ -32,7 +47,7 @@ def quantize_alike(weights, format="modelopt"):
     E4M3 from 2^-6 on. If the scale is 16 times the weight's own, or less, a block's factor is normal as long as the
     block has an element of at least 1/1792 of the weight's largest one (2^-6 * 16 / 448). So the relative errors of
     these blocks do not grow. Where the largest elements are further apart, each weight has its own scale."""
-    largest = [float(torch.linalg.vector_norm(each.detach(), float("inf"))) for each in weights]
+    largest = [_largest(each) for each in weights]
     if max(largest) > _FAR * min(largest): return [quantize_weight(each, format) for each in weights]
     names, rows = _layouts.FORMATS[format], [len(each) for each in weights]
     whole = quantize_weight(torch.cat([each.detach() for each in weights]), format)
@@ -72,10 +87,10 @@ def _check_beside(x, name, tensor, columns=None):
 
 def _quantise(x, encode, **rows):
     """Returns A, its factors and a scale for each row of A. `encode` is the checkpoint's encode scale for A: with it
-    there are no scales of rows, and the last is None."""
-    quantize = calls().quantize
-    if encode is None: return quantize(x, scale_mode=SCALE_ROW, **rows)
-    return (*quantize(x, 1.0, encode, **rows)[:2], None)
+    there are no scales of rows, and the last is None. The operator makes three results, which costs it less than
+    torch_op.direct."""
+    if encode is None: return ops.quantize(x, scale_mode=SCALE_ROW, **rows)
+    return (*ops.quantize(x, 1.0, encode, **rows)[:2], None)
 
 
 class Linear(Weights):
@@ -86,14 +101,17 @@ class Linear(Weights):
     checkpoint's input scale, or where it has none by a scale for each row; "auto" does so on 10.x alone. `activation`
     is one of silu, gelu, gelu_pytorch_tanh, relu, relu2 or None. `parallel`, `tp_rank`, `tp_size`, `group`: this rank
     has a part of the rows ("column") or of the columns ("row": forward takes its columns of x, and adds up the ranks'
-    results). `flags` are those of a launch, as FLAG_BATCH_INVARIANT. out_features are multiples of 8, in_features of
-    32, of each rank."""
+    results; it can have no activation, which would see a part of the sum). `flags` are those of a launch, as
+    FLAG_BATCH_INVARIANT. out_features are multiples of 8, in_features of 32, of each rank."""
 
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None, *, activation=None, flags=0,
                  **options):
         check_flags(flags)
         super().__init__(out_features, in_features, bias=bias, device=device, dtype=dtype, **options)
         self.activation, self.flags = _activations.number(activation, _activations.ALONE), flags
+        if self.parallel == "row" and self.tp_size > 1 and self.activation != _activations.ALONE[None]:
+            raise ValueError(f"activation={activation!r}: is not possible with parallel='row', where each launch has a "
+                             "part of the sum: apply it to what forward returns")
         self.shared, self.place = None, 0  # share_input sets them
 
     @property
@@ -260,7 +278,8 @@ class _Gated(torch.nn.Module):
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
                               error_msgs):
-        self.layout = _layouts.read(state_dict, prefix, self.experts, self.rows, missing_keys) or self.layout
+        self.layout = _layouts.read(state_dict, prefix, self.experts, self.rows, missing_keys,
+                                    error_msgs) or self.layout
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
                                       error_msgs)
 
@@ -308,6 +327,10 @@ class GatedMLP(_Gated):
         return module
 
 
+_EXPERTS = 1024  # as many as moe_permute takes
+_IDS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
 class MoE(_Gated):
     """Experts, each of which computes a GatedMLP. Each token gets the weighted sum of its `top_k` experts, by two
     launches for all experts.
@@ -319,6 +342,7 @@ class MoE(_Gated):
     def __init__(self, hidden, intermediate, experts, top_k, activation="silu", bias=False, device=None, dtype=None, *,
                  renormalize=True, format="modelopt", a_format="auto", rows="stacked", tp_rank=0, tp_size=1, group=None,
                  flags=0, **parameters):
+        if not 0 < experts <= _EXPERTS: raise ValueError(f"experts={experts}: must be 1 to {_EXPERTS}")
         if not 0 < top_k <= experts: raise ValueError(f"top_k={top_k}: must be 1 to experts = {experts}")
 
         def weights(n, k, parallel):
@@ -334,16 +358,18 @@ class MoE(_Gated):
         _check_beside(x, "router_logits", router_logits, self.experts)
         weights, ids = router_logits.float().softmax(-1).topk(self.top_k, -1)
         if self.renormalize: weights = weights / weights.sum(-1, keepdim=True)
-        return self.apply_experts(x, ids, weights)
+        return self.apply_experts(x, ids.int(), weights)
 
     def apply_experts(self, x, topk_ids, topk_weights):
         """Returns the weighted sum of each token's experts, of x [..., hidden], and topk_ids and topk_weights
-        [..., top_k]. An id of 32 bits outside of 0 to experts - 1 adds nothing."""
+        [..., top_k]. An id outside of 0 to experts - 1 adds nothing."""
         _check_beside(x, "topk_ids", topk_ids)
         _check_beside(x, "topk_weights", topk_weights, topk_ids.shape[-1])
-        if topk_ids.is_floating_point():
-            raise TypeError(f"topk_ids: its elements are {topk_ids.dtype}, and no integers")
+        if topk_ids.dtype not in _IDS:
+            raise TypeError(f"topk_ids: its elements are {topk_ids.dtype}, and must be {' or '.join(map(str, _IDS))}")
         call, rows, choices = calls(), _rows(x, self.hidden), topk_ids.shape[-1]
+        if choices == 0: raise ValueError("topk_ids: names no experts: its last dimension is 0")
+        if topk_ids.dtype == torch.int64: topk_ids = topk_ids.clamp(-1, self.experts)  # 32 bits hold what this returns
         groups, row_token, token_row, _ = call.moe_permute(topk_ids.reshape(-1, choices).int().contiguous(), None,
                                                            self.experts)
         (a, sfa, a_scale), down, alpha = self._both(rows, groups, row_token)

@@ -82,11 +82,15 @@ def _halves(name, tensor, experts, rows):
     return (*tensor.chunk(2, dims), False)
 
 
-def read(state_dict, prefix, experts, rows, missing):
+def read(state_dict, prefix, experts, rows, missing, errors):
     """Puts a checkpoint's tensors under the modules' names, in `state_dict` itself. Returns the layout that they had,
-    or None if there are no such tensors. Adds the keys of experts that are not there to `missing`."""
+    or None if there are no such tensors. Adds the keys of experts that are not there to `missing`, and to `errors` a
+    sentence if there are more experts than the module has."""
     found, layout = _gather(state_dict, prefix)
     if not found: return None
+    known = experts or 0
+    beyond = [(e, key) for tensors in found.values() for e, (key, _) in tensors.items() if e is not None and e >= known]
+    if beyond: errors.append(f"{max(beyond)[1]}: is of expert {max(beyond)[0]}, and the module has {known} experts")
     shared = set()
     for (part, name), tensors in found.items():
         for key, _ in tensors.values(): del state_dict[key]
@@ -94,10 +98,10 @@ def read(state_dict, prefix, experts, rows, missing):
             tensor = tensors[None][1]
         else:
             stem = layout.stems[{3: 0, 2: -1}.get(part, part)]
-            absent = [e for e in range(experts or 0) if e not in tensors]
+            absent = [e for e in range(known) if e not in tensors]
             missing += [prefix + layout.key(stem, name, e) for e in absent]
-            if absent or len(tensors) != experts: continue
-            tensor = torch.stack([tensors[e][1] for e in range(experts)])
+            if absent or not known: continue
+            tensor = torch.stack([tensors[e][1] for e in range(known)])
         if part < 3:
             state_dict[f"{prefix}{MODULES[part]}.{name}"] = tensor
             continue

@@ -232,6 +232,7 @@ class Weights(torch.nn.Module):
             if tensor.dtype != torch.float32 or tensor.numel() != (self.experts or 1):
                 raise ValueError(f"is {tensor.dtype} {list(tensor.shape)}, and must be {self.experts or 1} numbers of "
                                  "torch.float32")
+            if tensor.device.type == "cpu": self._check_scale(name, tensor)  # elsewhere it would wait for the device
             return tensor
         divisor = {names.elements: 2, names.factors: 16}.get(name)
         types = {names.elements: (torch.uint8, torch.int8, torch.float4_e2m1fn_x2),
@@ -248,6 +249,12 @@ class Weights(torch.nn.Module):
         if self.parallel == "column": return tensor.narrow(len(lead), self.tp_rank * self.n, self.n)
         width = self.k // divisor  # a bias is whole in a "row"
         return tensor.narrow(-1, self.tp_rank * width, width)
+
+    def _check_scale(self, name, tensor):
+        """Checks the numbers of a global scale. A weight of zeros may have the decode scale 0, and an A may not."""
+        decode = 1 / tensor if self.format in ENCODES else tensor
+        good = decode.isfinite() & (decode >= 0 if name == self.names.weight_scale else decode > 0)
+        if not good.all(): raise ValueError(f"is {float(tensor[~good][0])}, and must be positive and finite")
 
     # ---- devices and types ----
 
