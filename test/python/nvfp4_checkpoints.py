@@ -31,6 +31,25 @@ def by_modelopt(path, model, config=None):
         export_hf_checkpoint(model, dtype=BF16, export_dir=path)
 
 
+class EachExpert(torch.nn.Module):
+    """Experts of transformers as linears, which compressed-tensors quantises."""
+
+    def __init__(self, stacks, words):
+        super().__init__()
+        self.words, (gate, up) = words, stacks.gate_up_proj.chunk(2, 1)
+        for e, weights in enumerate(zip(gate, up, stacks.down_proj)):
+            linears = [torch.nn.Linear(*weight.T.shape, False, dtype=weight.dtype) for weight in weights]
+            for linear, weight in zip(linears, weights): linear.weight.data.copy_(weight)
+            self.add_module(str(e), torch.nn.ModuleDict(dict(zip(words, linears))))
+
+    def forward(self, x, ids, weights):
+        y = torch.zeros_like(x)
+        for e, expert in self._modules.items():
+            gate, up, down = (expert[word] for word in self.words)
+            y += down(torch.nn.functional.silu(gate(x)) * up(x)) * (weights * (ids == int(e))).sum(1, keepdim=True)
+        return y
+
+
 @torch.no_grad()
 def by_compressed_tensors(path, model, scheme="NVFP4", ignore=("lm_head",)):
     with contextlib.redirect_stderr(io.StringIO()):

@@ -175,6 +175,9 @@ class Floats(Case):
         model = tiny("Mixtral")
         model.model.layers[1].mlp.experts.act_fn = torch.nn.Mish()
         self.refused("layers.1.mlp.experts: experts of the class MixtralExperts are no gated MLPs", ours.convert, model)
+        for kind, model in (("Linear", torch.nn.Linear(64, 64, dtype=BF16)),
+                            ("MixtralExperts", tiny("Mixtral").model.layers[0].mlp.experts)):
+            self.refused(f"^model: is a {kind} itself, which cannot be replaced in place", ours.convert, model)
 
     def test_what_is_refused_stays_as_it_is(self):
         """All of it, also where the last module is at fault."""
@@ -183,12 +186,15 @@ class Floats(Case):
         def hooked(model): model.model.layers[1].mlp.register_forward_hook(lambda *_: None)
 
         def mixed(model): model.model.layers[1].mlp.float()
+
+        def infinite(model): model.model.layers[1].mlp.experts.down_proj.data[3, 5, 1] = float("inf")
         for text, kind, change in (
                 ("layers.1.self_attn.q_proj: out_features=60: must be a positive multiple of 8", "Qwen3", misshapen),
                 ("layers.1.mlp: has a hook", "Qwen3", hooked),
                 (r"q_proj: its weights are torch.float32, .*: call model.to\(torch.bfloat16\)", "Qwen3",
                  lambda model: model.float()),
                 ("layers.1.mlp.experts: its weights are torch.float32", "Mixtral", mixed),
+                ("layers.1.mlp.experts.down_proj: has an element that is NaN or infinite", "Mixtral", infinite),
                 ("q_proj: its weights are torch.float64", "Qwen3", lambda model: model.double())):
             model = tiny(kind)
             change(model)
@@ -197,6 +203,13 @@ class Floats(Case):
                 self.refused(text, ours.convert, model)
                 self.assertEqual(dict(model.named_modules()), before)
                 self.assertIsNone(getattr(model.config, "quantization_config", None))
+
+    def test_weights_that_are_no_numbers_while_loading(self):
+        model, path = tiny(), FOLDER / "nan"
+        model.model.layers[1].self_attn.k_proj.weight.data[3, 5] = float("nan")
+        model.save_pretrained(path)
+        self.refused("issues during automatic conversion of the weights", AutoModelForCausalLM.from_pretrained, path,
+                     quantization_config=ours.DualGemmConfig())
 
 
 class Recognised(Case):

@@ -23,7 +23,7 @@ try:
     from transformers import AutoConfig, AutoModelForCausalLM, LlavaConfig, LlavaForConditionalGeneration
     import dualgemm.transformers as ours
     from dualgemm import nn
-    from nvfp4_checkpoints import MISSING, by_compressed_tensors, by_modelopt, mtq
+    from nvfp4_checkpoints import MISSING, EachExpert, by_compressed_tensors, by_modelopt, mtq
     from transformers_models import (BF16, DEVICES, FOLDER, FORMATS, KINDS, MODELS, PACKED, Case, checkpoint, copied,
                                      decoded, kinds, loaded, logits, off, own, quantised, tiny)
 except ImportError as error:
@@ -34,17 +34,19 @@ for package, problem in MISSING.items(): print(f"torch_transformers_test.py: ski
 
 class Loads(Case):
     def check(self, package, kind, *how, **options):
+        self.check_path(checkpoint(package, kind, *how, **options), KINDS[kind])
+
+    def check_path(self, path, left):
         """16 bits of A: what transformers' own model is off in bf16 bounds what this is off. The own one rounds the
         same activations in the same places, and the weights besides."""
-        path = checkpoint(package, kind, *how, **options)
         wanted = logits(own(path))
         bound = 1.5 * off(logits(own(path, BF16)), wanted)
         self.assertLess(bound, 0.05)
         for device in DEVICES:
             model, info = loaded(path, device, output_loading_info=True)
-            with self.subTest(package, kind=kind, device=device, options=options):
+            with self.subTest(path.name, device=device):
                 self.assertEqual({key: value for key, value in info.items() if value}, {})
-                self.assertEqual(kinds(model), KINDS[kind])
+                self.assertEqual(kinds(model), left)
                 self.assertIs(type(model.lm_head), torch.nn.Linear)
                 if device == "cpu" or torch.cuda.get_device_capability()[0] < 10:
                     self.assertLess(off(logits(model), wanted), bound)
@@ -68,6 +70,22 @@ class Loads(Case):
         self.needs("compressed-tensors")
         for kind, scheme in (("Qwen3", "NVFP4"), ("Qwen3", "NVFP4A16"), ("Qwen2", "NVFP4"), ("Phi3", "NVFP4")):
             self.check("compressed-tensors", kind, scheme)
+
+    def test_experts_of_compressed_tensors(self):
+        """The package quantises linears. It leaves experts in stacks in floats, and does not write that down."""
+        self.needs("compressed-tensors")
+        for kind, words in (("Qwen3Moe", ("gate_proj", "up_proj", "down_proj")), ("Mixtral", ("w1", "w3", "w2"))):
+            without = {name: count for name, count in KINDS[kind].items() if name not in ("Experts", "Weights")}
+            if kind == "Qwen3Moe": without["Linear"] = KINDS[kind]["Linear"]
+            for quantised, left in ((False, without), (True, KINDS[kind])):
+                model, path = tiny(kind), FOLDER / f"experts_{kind}_{quantised}"
+                for layer in model.model.layers:
+                    if quantised and hasattr(layer.mlp, "experts"):
+                        layer.mlp.experts = EachExpert(layer.mlp.experts, words)
+                by_compressed_tensors(path, model)
+                stored = json.loads((path / "config.json").read_text())["quantization_config"]
+                self.assertFalse(any("experts" in name for name in stored["ignore"]))
+                self.check_path(path, left)
 
     def test_each_linear_has_its_own_tensors(self):
         """The sum of a model could hide two that were exchanged."""
@@ -182,7 +200,7 @@ class Excluded(Case):
             path = checkpoint(package, tie_word_embeddings=True)
             model = loaded(path)
             self.assertIs(model.lm_head.weight, model.model.embed_tokens.weight)
-            Loads.check(self, package, "Qwen3", tie_word_embeddings=True)
+            Loads.check_path(self, path, KINDS["Qwen3"])
 
     round_trip = Loads.round_trip
 

@@ -3,7 +3,7 @@ import re
 
 from transformers.core_model_loading import ConversionOps, MergeModulelist, WeightConverter
 
-from ..nn._layers import quantize_alike
+from ..nn._layers import check_finite, quantize_alike
 from ..nn._layouts import MODULES, Layout, _halves
 from ._experts import quantised
 from ._recognise import FUSED, Gated, Stacks, has_stacks
@@ -31,6 +31,7 @@ class Quantise(ConversionOps):
         group = self.groups.get(key, [key])
         if not self.waiting.keys() >= set(group): return {}
         weights = [self.waiting.pop(each) for each in group]
+        for each, weight in zip(group, weights): check_finite(each, weight)
         made = quantize_alike(weights) if len(group) > 1 else [quantised(weights[0])]
         return {stem[:-len("weight")] + name: each for stem, tensors in zip(group, made)
                 for name, each in tensors.items()}

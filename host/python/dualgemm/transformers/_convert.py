@@ -21,8 +21,9 @@ def convert(model, a_format="auto", flags=0, ignore=STAYS, share_input=True):
     `ignore` is a pattern or several: a name or the end of a name, with wildcards; the name of a class; "re:" and a
     regular expression. A module that a pattern means is not replaced, nor is anything inside of it. The default, STAYS,
     means the head, routers, and gates of few rows. A linear whose weight is tied to another module's is not replaced
-    either. A ValueError names a module with a shape that a launch cannot have, with experts of another kind, or with
-    weights of another type than bfloat16 and float16. Then nothing has been replaced."""
+    either. A ValueError names a module with a shape that a launch cannot have, with experts of another kind, with
+    weights of another type than bfloat16 and float16, or with a weight that has an element which is NaN or infinite. A
+    model that is itself a linear, or experts, is refused, too. Then nothing has been replaced."""
     config = getattr(model, "config", None)
     if getattr(config, "quantization_config", None) is not None:
         raise ValueError("model: has a quantization_config, so its weights are quantised already")

@@ -16,6 +16,7 @@ from ..nn import Linear
 from ..nn._weights import Weights
 from ._checkpoint import METHOD, STAYS, WEIGHT_ONLY, kv_cache, reader, unified, with_options
 from ._conversions import Quantise, conversions, spelling, words_of_experts
+from ._recognise import has_stacks
 from ._replace import replace
 
 _log = logging.getLogger(__name__)
@@ -90,6 +91,17 @@ def _named(model, keys):
     return named
 
 
+def _in_floats(model, keys, named):
+    """Yields the names of experts in stacks that the checkpoint has in floats: it has tensors of them, and no scales.
+    Its configuration may mean them all the same, by the target Linear. The package then saw no linears in the stacks,
+    and left them as they were."""
+    scaled = {key.rpartition(".")[0] for key in keys if key.endswith("_scale")}
+    for name, module in model.named_modules():
+        if not has_stacks(module): continue
+        stems = {stem for each, stem in named.items() if f"{each}.".startswith(f"{name}.")}
+        if stems and stems.isdisjoint(scaled): yield name
+
+
 def _missing(name, module):
     """Yields names of tensors that loading has not found. An input scale may be absent; then it is set to None."""
     for path, part in module.named_modules():
@@ -139,8 +151,10 @@ class DualGemmQuantizer(HfQuantizer):
         config, tied, keys = self.quantization_config, model.all_tied_weights_keys, list(_keys(checkpoint_files))
         if not self.pre_quantized: _check_float(keys)
         keep = {name.removesuffix(".weight") for name in (*tied.keys(), *tied.values())}
-        self.replaced = replace(model, reader(config.stored, _named(model, keys)), keep, a_format=config.a_format,
-                                flags=config.flags, share_input=config.share_input)
+        named = _named(model, keys)
+        if self.pre_quantized: keep.update(_in_floats(model, keys, named))
+        self.replaced = replace(model, reader(config.stored, named), keep, a_format=config.a_format, flags=config.flags,
+                                share_input=config.share_input)
         self.quantise = Quantise(_groups(self.replaced))
         if kv_cache(config.stored):
             _log.warning("quantization_config: the cache of keys and values stays in 16 bits; its scheme, %s, is not "

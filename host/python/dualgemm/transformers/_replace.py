@@ -4,6 +4,7 @@ from typing import NamedTuple, Union
 import torch
 
 from .. import nn
+from ..nn._layers import check_finite
 from ..nn._shared import ATOM, obstacle
 from ._experts import Experts
 from ._inputs import same_input
@@ -35,8 +36,9 @@ def _check_hooks(name, module):
                          "modules first, or ignore this one")
 
 
-def _check_types(name, module, types):
-    for each in module.parameters():
+def _check_weights(name, module, types):
+    for key, each in module.named_parameters():
+        if each.ndim > 1: check_finite(f"{name}.{key}", each)
         if each.dtype not in types:
             raise ValueError(f"{name}: its weights are {each.dtype}, and its replacement takes activations of 16 bits: "
                              "call model.to(torch.bfloat16) before, or ignore this module")
@@ -67,7 +69,7 @@ class _Replacing:
     def found(self, name, module):
         """Returns (scheme, what the module is), or None if it stays. What a module is is None for a linear."""
         if has_stacks(module):
-            scheme = self.scheme_of_experts(name, module)
+            scheme = None if name in self.keep else self.scheme_of_experts(name, module)
             if scheme is None: return None
             was = stacks(module)
             if was is None: raise ValueError(f"{name}: experts of the class {type(module).__name__} are no gated MLPs "
@@ -83,6 +85,9 @@ class _Replacing:
         """Yields (name, scheme, what the module is) of each module that is to be replaced. It checks all, and changes
         none."""
         done = ()
+        if type(self.model) is torch.nn.Linear or has_stacks(self.model):
+            raise ValueError(f"model: is a {type(self.model).__name__} itself, which cannot be replaced in place: pass "
+                             "a module that has it, or call from_float of dualgemm.nn")
         for name, module in self.model.named_modules():
             if not name or name.startswith(done): continue
             if self.reader.ignores_parts and self.reader.ignored(name, module):
@@ -91,7 +96,7 @@ class _Replacing:
             found = self.found(name, module)
             if found is None: continue
             for part in module.modules(): _check_hooks(name, part)
-            if types: _check_types(name, module, types)
+            if types: _check_weights(name, module, types)
             try:
                 self.make([on_meta(module)], *found)
             except ValueError as error:
@@ -131,10 +136,10 @@ class _Replacing:
 
 def replace(model, reader, keep=(), types=(), share_input=True, **options):
     """Replaces modules in place, and returns a Replaced for each. `reader` says which linears are quantised; linears
-    with a name of `keep` stay. A gated MLP whose linears have the same scheme becomes one module. Elsewhere linears are
-    replaced one by one; with `share_input` those that get the same tensor share a launch. `types`, unless empty, are
-    the types that weights may have. `options` are those of every dualgemm.nn.Linear. If anything is refused, nothing is
-    replaced."""
+    and experts with a name of `keep` stay. A gated MLP whose linears have the same scheme becomes one module. Elsewhere
+    linears are replaced one by one; with `share_input` those that get the same tensor share a launch. `types`, unless
+    empty, are the types that weights may have; they then have to be finite, too. `options` are those of every
+    dualgemm.nn.Linear. If anything is refused, nothing is replaced."""
     replacing, made = _Replacing(model, reader, keep, options), {}
     plan = list(replacing.plan(types))  # names alone: a weight is freed once quantised
     groups = {group[0]: group for group in (replacing.groups(plan) if share_input else ())}
