@@ -26,7 +26,7 @@ class FinishExchanged {
   static constexpr int kColumns = kPlan.consumers.columns;
   static constexpr int kAside = 32 / kWidth;
   static constexpr int kItems = kRows * kColumns / kWidth;
-  static constexpr int kWarpsOfItems = (kItems + 31) / 32;
+  static_assert(kItems % 32 == 0, "whole warps");
 
  public:
   DUALGEMM_DEVICE FinishExchanged(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta,
@@ -76,15 +76,14 @@ class FinishExchanged {
   }
 
   // Finishes kRows rows of the tile from `first` on, as far as they exist, whose sums keep() has written.
-  // Lanes that have no item take part with a row that does not exist, because an epilogue may need all lanes
-  // of a warp.
+  // Lanes whose row does not exist take part, because an epilogue may need all lanes of a warp.
   DUALGEMM_DEVICE void finish_rows(const Tile& tile, int first, int rows) {
 #pragma unroll 1
-    for (int item = consumer_.thread_of_columns(); item < 32 * kWarpsOfItems; item += kWarpgroup) {
+    for (int item = consumer_.thread_of_columns(); item < kItems; item += kWarpgroup) {
       const int row = item / kAside % kRows;
       const int column =
           consumer_.column_group() * kColumns + item / kAside / kRows * 32 + item % kAside * kWidth;
-      const bool exists = item < kItems && first + row < rows;
+      const bool exists = first + row < rows;
       const Epilogue<Traits, AlongRow> epilogue(
           p_, tile, {exists ? first + row : tile.rows, tile.n * kPlan.tile.n + column}, smem_.output);
       Fragment<kWidth, kPlan.mma.accumulators> sum{};

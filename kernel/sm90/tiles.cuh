@@ -26,6 +26,10 @@ constexpr Options with_stages(Options o, int32_t stages) {
   o.stages = stages;
   return o;
 }
+constexpr Options with_exchanged_rows(Options o, int32_t rows) {
+  o.exchanged_rows = rows;
+  return o;
+}
 
 // With four warpgroups a thread has about a hundred registers. Where a general instance needs a few more, it
 // has two warpgroups, and half of the columns.
@@ -69,8 +73,7 @@ inline constexpr Options kM64N128xg = grouped(kM64N128x);
 
 // For many rows.
 inline constexpr Options kM128N64{.tile_m = 128, .tile_n = 64, .stages = 2, .prepare_warps = 8};
-inline constexpr Options kM128N64g{
-    .tile_m = 128, .tile_n = 64, .stages = 2, .prepare_warps = 8, .grouped = true, .exchanged_rows = 16};
+inline constexpr Options kM128N64g = with_exchanged_rows(grouped(kM128N64), 16);
 inline constexpr Options kM128N64x{
     .tile_m = 128, .tile_n = 64, .stages = 4, .panel_stages = 8, .prepare_warps = 0};
 inline constexpr Options kM128N64skx = stream_k(kM128N64x);

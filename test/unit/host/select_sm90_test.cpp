@@ -95,7 +95,7 @@ TEST_CASE("on 9.0 A is prepared by a pass where there is room for it and there a
 
 // One product on an H100, in us: of two instances the choice is the one that was faster. The times of an A in
 // NVFP4 are those of bench/results/h100_linear_every_instance.json, and with stream-K of h100_linear.json,
-// whose times are 2 % longer, less that. bench/HOPPER.md has the one in fp16; the one in bf16 is of an H200.
+// whose times are 2 % longer, less that. Reports of the others are not kept; the one in bf16 is of an H200.
 TEST_CASE("on 9.0 the choice is the instance that was measured to be faster", "[host][select_instance]") {
   // The columns are the type of A; groups, or 0; M, N, K; and two instances, each with its time.
   std::istringstream lines(R"(

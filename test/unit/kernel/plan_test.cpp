@@ -111,6 +111,21 @@ TEST_CASE("every instance has the plan that follows from its options, and its na
   }
 }
 
+TEST_CASE("a general instance leaves lanes without sums only where shared memory has no room for more rows",
+          "[plan]") {
+  using namespace dualgemm::sm90;
+  for (const Instance& instance : instances_of(Arch::kSm90)) {
+    const Plan& plan = instance.plan;
+    const int32_t exchanged = plan.consumers.exchanged_rows;
+    const int32_t most =
+        std::min(kWarpgroup * kExchangedColumns / plan.consumers.columns, plan.consumers.share_rows);
+    if (!instance.epilogue.general || exchanged >= most) continue;
+    INFO(instance.name);
+    const int32_t row = plan.mma.accumulators * (plan.tile.n + kExchangePadding) * int32_t{sizeof(float)};
+    CHECK(instance.smem_bytes + (most - exchanged) * row > smem_limit(plan));
+  }
+}
+
 TEST_CASE("every instance has a map of tensor memory that is tested here, and every such map an instance",
           "[plan]") {
   const auto match = [](const Plan& plan, auto map) { return same_map(plan, decltype(map)::kPlan); };
