@@ -24,7 +24,7 @@ struct Constant {
   const char* name;
   double CostConstants::*value;
 };
-// What only times of whole launches tell; all others were measured one by one.
+// The constants that this fit changes. MODEL.md says why not the others.
 constexpr Constant kFitted[] = {{"dram", &CostConstants::dram},
                                 {"fill_per_sm", &CostConstants::fill_per_sm},
                                 {"fixed", &CostConstants::fixed},

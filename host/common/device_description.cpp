@@ -95,9 +95,12 @@ cudaError_t count_clusters(const Instance& instance, int32_t size, int* count) {
   return cudaOccupancyMaxActiveClusters(count, reinterpret_cast<const void*>(instance.kernel), &config);
 }
 
-// These errors are no answer about clusters: memory has run out, or there is no code for the device.
+// These errors are no answer about clusters: memory has run out, there is no code for the device, or a
+// stream of the program is being captured, which forbids to ask.
 bool is_answer(cudaError_t error) {
-  return error != cudaErrorMemoryAllocation && error != cudaErrorNoKernelImageForDevice &&
+  const bool capture =
+      error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread;
+  return !capture && error != cudaErrorMemoryAllocation && error != cudaErrorNoKernelImageForDevice &&
          error != cudaErrorInvalidKernelImage && error != cudaErrorInvalidDeviceFunction;
 }
 

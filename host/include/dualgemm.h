@@ -372,7 +372,8 @@ typedef struct dualgemm_instance_info {
   uint32_t struct_size;           /* set by dualgemm_instance_info_init */
   int32_t c_dtype;                /* dualgemm_dtype_t; -1 where `general` is 1: any, as the launch says */
   const char* name;               /* "m128n64k256_fp16"; k256o: overlapped, k256g: grouped, k256s2: split_k,
-                                     k256sk: stream_k */
+                                     k256sk: stream_k, k256x: a pass prepares A; one: one product;
+                                     abf16, afp16: the type of A; general: its epilogue */
   int32_t cta_group;              /* CTAs that share one tcgen05.mma: 1, or a pair; 1 with wgmma (9.0) */
   int32_t tile_m, tile_n, tile_k; /* tile of C, and K of a k-tile; tile_n columns of both products */
   int32_t stages;                 /* depth of the shared-memory ring of A, B1, B2 */
@@ -555,7 +556,7 @@ DUALGEMM_API dualgemm_status_t dualgemm_quantize_host_ex(const dualgemm_quantize
 /* A layer of experts (MoE) is five calls, of which none needs a number from the device (manual: GROUPS.md):
  *
  *     dualgemm_moe_permute      the router's choices -> rows of the experts
- *     dualgemm_quantize         row_index = row_token: those rows of x -> A, SFA; for an A of 16 bits:
+ *     dualgemm_quantize         row_index = row_token, OFFSETS: those rows of x -> A, SFA; for 16 bits:
  *     dualgemm_moe_gather       row_index = row_token: those rows of x -> A
  *     dualgemm_launch_ex        gate and up of each expert: two products, OFFSETS
  *     dualgemm_launch_ex        down of each expert: one product, OFFSETS

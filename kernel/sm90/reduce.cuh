@@ -2,8 +2,8 @@
 // cluster, and of the k groups of each. The rows of a tile are cut into shares, and each CTA has some
 // neighbouring shares, or none. The first k group of a CTA finishes the shares of the CTA. All other k groups
 // of the cluster send it their sums as their lanes have them, 16 bytes at a time (st.async); the bytes count
-// on a barrier of the CTA that receives them. Parts are added in the order of K, so that the result does not
-// depend on which came first.
+// on a barrier of the CTA that receives them. Parts are added by slice, and of a slice that of the first k
+// group before that of the second, so that the result does not depend on which came first.
 //
 //   every lane:   sums of the shares of others  --st.async-->  received[part][block][warp][lane] of their CTA
 //                 sums of its own shares  + received, once all bytes are there  -->  finish

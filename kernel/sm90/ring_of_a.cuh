@@ -8,8 +8,8 @@
 //                     group has completed
 //   release_last      does so for the last group, after all groups
 //
-// A stage of operands is freed only after a wait for a barrier at which the lanes converged after all of them
-// had loaded what they need of the stage.
+// Before a warp frees a stage of operands, its lanes have converged after their last loads of it: in `wait`,
+// which ends with __syncwarp, or in the __syncwarp at the end of `multiply`.
 #pragma once
 
 #include "kernel/common/wait.cuh"

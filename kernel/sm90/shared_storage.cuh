@@ -54,7 +54,8 @@ struct Reduction {
   DUALGEMM_HOST_DEVICE static constexpr int shares_of(int slice) {
     return first_share(slice + 1) - first_share(slice);
   }
-  // Parts are numbered in the order of K. Those that send sums to an owner are numbered without its own.
+  // Parts are numbered by slice, then by k group. Those that send sums to an owner are numbered without its
+  // own.
   DUALGEMM_HOST_DEVICE static constexpr int part(int slice, int k_group) { return slice * kGroups + k_group; }
   DUALGEMM_HOST_DEVICE static constexpr int sender(int of, int owner) {
     return of < part(owner, 0) ? of : of - 1;

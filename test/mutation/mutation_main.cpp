@@ -135,14 +135,19 @@ class Campaign {
   void run() {
     const auto is_sm90 = [](const std::string& instance) { return instance.starts_with("sm90"); };
     const bool on_sm90 = is_sm90(dualgemm_test::all_instances().at(0).name);
+    bool any = false;
     for (const Campaigned& c : kCampaign) {
       if (is_sm90(c.instance) != on_sm90) continue;
       Bench bench(c.instance, c.part);
       const bool run = fnmatch(options_.instance.c_str(), bench.subject().name.c_str(), 0) == 0;
+      any = any || run;
       if (run && c.planted) run_planted(bench);
       if (c.breadth != Breadth::kNothing) run_sweep(bench, c.breadth, run);
       if (run) run_controls(bench);
     }
+    if (!any)
+      throw std::runtime_error("the campaign on this machine has no instance " + options_.instance +
+                               "; SIM_MACHINE says which machine it is");
   }
 
   int report() const {

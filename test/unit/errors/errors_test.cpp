@@ -144,6 +144,8 @@ TEST_CASE("where clusters cannot be counted there are none, and nothing else fai
       {"cudaOccupancyMaxActiveClusters", cudaErrorNotSupported, -1, 34, true},
       {"cudaOccupancyMaxActiveClusters", cudaErrorInvalidConfiguration, -1, 34, true},
       {"cudaOccupancyMaxActiveClusters", cudaErrorMemoryAllocation, -1, 34, false},
+      {"cudaOccupancyMaxActiveClusters", cudaErrorStreamCaptureUnsupported, -1, 34, false},
+      {"cudaFuncSetAttribute", cudaErrorStreamCaptureImplicit, -1, -1, false},
       {"cudaFuncSetAttribute", cudaErrorMemoryAllocation, -1, -1, false},
       {"cudaFuncSetAttribute", cudaErrorNoKernelImageForDevice, -1, -1, false},
       {"cudaFuncSetAttribute", cudaErrorInvalidValue, -1, -1, true},
