@@ -60,6 +60,7 @@ inline constexpr ModelConstant kModelConstants[] = {
     CONSTANT(order_activation, kFitted, kNot),
     CONSTANT(multiply_adds, kMeasured, kNot),
     CONSTANT(least_columns, kInPart, kNot),
+    CONSTANT(begin, kFitted, kNot),
     CONSTANT(beside, kFitted, kNot),
     CONSTANT(chain, kFitted, kNot),
     CONSTANT(round, kFitted, kNot),

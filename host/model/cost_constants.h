@@ -60,6 +60,7 @@ struct CostConstants {
   double order_activation = 0;   // and to put one of A in order, in tiles of few rows
   double multiply_adds = 0;      // of wgmma, per cycle and SM
   double least_columns = 0;      // a wgmma of fewer columns takes as long as one of these
+  double begin = 0;       // us from the start of a CTA to its first k-tile, beside the latency of a copy
   double beside = 0;      // the part of the shorter of expanding and wgmma that few columns do not hide
   double chain = 0;       // cycles of a warpgroup for a step of K, however little there is to multiply
   double round = 0;       // us of a round of the ring of operands
@@ -170,10 +171,10 @@ inline constexpr CostRange kB200Ranges[] = {
 
 // ---- H100, H200 ------------------------------------------------------------------------------------------
 
-// "times" stands for a fit to the times of all plain fp16 instances (CUDA graphs, cold weights, driver
-// 580.159.04) with M from 1 to 4096: with two products on an H100 and an H200 (2026-11-26, five pairs of
-// weights), with one product on an H100 (2026-11-27, linear layers of three models). host/MODEL.md says how
-// far the fit is from these times.
+// "times" stands for a fit to the times of all plain instances (CUDA graphs, cold weights, driver
+// 580.159.04) with M from 1 to 4096, of one and two products, with an A in NVFP4 and in bf16: layers of 25
+// models on an H200 (2026-11-28), five pairs of weights on both (2026-11-26), and linear layers of three
+// models on an H100 (2026-11-27). host/MODEL.md says how far the fit is from these times.
 inline constexpr CostConstants kH100Costs{
     .clock = 1980,  // H100: the highest, which launches hold up to some hundred rows
     .fill_per_sm =
@@ -205,18 +206,19 @@ inline constexpr CostConstants kH100Costs{
     .expand_weight = 0.026,      // times
     .expand_bf16 = 1.27,         // counted: 413 instructions of the loop, 325 to fp16
     .expand_activation = 0.052,  // times
-    .order_activation = 0.04,    // H200: launches with an A in fp16, tiles of up to 64 rows
+    .order_activation = 0.0385,  // times
     .multiply_adds = 2048,       // published
     .least_columns = 16,         // open: the times do not tell it from 8 to 48
+    .begin = 0.9,                // times
     .beside = 0.6,               // times
     .chain = 170,                // times
     .round = 0.86,               // times
     .turn = 300,                 // times: with the start of the next tile
     .finish = 0.1,               // times
-    .meet = 1.2,                 // times
-    .fill_apart = 14.0e6,        // times: split-K in up to four slices; 12e6 to 15e6 make choices as good
-    .pass = 2.6,                 // times, with what its launch keeps the next waiting
-    .pass_bytes = 2.4e6,         // H100: 512 to 4096 rows
+    .meet = 0.24,                // times
+    .fill_apart = 10.6e6,        // times: split-K in up to four slices
+    .pass = 2.75,                // times, with what its launch keeps the next waiting
+    .pass_bytes = 4.8e6,  // times; H100: 2.4e6 of a pass by itself, which the kernel's start hides in part
 };
 
 // An H200 has the constants of an H100, except those of DRAM and L2 (driver 580.159.04, 2026-11-23).
@@ -249,7 +251,10 @@ inline constexpr CostRange kHopperRanges[] = {
     // low: the kernel; high: a grid whose CTAs begin anew for each tile
     {"turn of a tile", &CostConstants::turn, 300, 2500},
     {"finish of a result", &CostConstants::finish, 0.1, 0.5},
-    {"meeting of a cluster", &CostConstants::meet, 1, 3},
+    // low: nearly all of it is in the exchange; high: the first fit, to larger weights
+    {"meeting of a cluster", &CostConstants::meet, 0.1, 3},
+    // low: a fit in which it is part of the fixed time; high: twice the fit
+    {"start of a CTA", &CostConstants::begin, 0, 1.8},
     // low: what tiles of 128 rows in two slices of K got, with 128 CTAs; high: as if neighbours read the same
     {"rate into SMs apart", &CostConstants::fill_apart, 6.5e6, 17.0e6},
     // low and high: ways to send them, st.async and one bulk copy per warp
@@ -261,6 +266,8 @@ inline constexpr CostRange kHopperRanges[] = {
     {"instructions", &CostConstants::instructions, 66, 128},
     {"store of sectors", &CostConstants::store, 1.1, 2.5},
     {"pass over A", &CostConstants::pass, 1.2, 4.5},
+    // low: a pass by itself, on an H100; high: twice the fit
+    {"bytes of the pass", &CostConstants::pass_bytes, 2.4e6, 10e6},
 };
 
 // The tables are in the order of Arch. The pins of an H100 have 3352e9 bytes per second, those of an H200

@@ -144,7 +144,7 @@ void cost_sm90(const Work& shared, const Machine& machine, Cost* cost) {
   const double k_tile = std::pow(
       std::pow(c.tensor_us, kDegree) + std::pow(c.dram_us, kDegree) + std::pow(supply, kDegree), 1 / kDegree);
   c.fixed_us = work.t.fixed + work.pass_us();
-  c.start_us = work.t.latency + work.us(work.t.wake + (work.p.tile.grouped ? work.t.load : 0));
+  c.start_us = work.t.latency + work.t.begin + work.us(work.t.wake + (work.p.tile.grouped ? work.t.load : 0));
   c.exchange_us = work.split_us() + exchanged * k_tile;
   // With split-K the CTAs of a wave begin anew.
   const double between = c.exposed_us + (work.p.tile.split_k > 1 ? (c.start_us + c.exchange_us) / most : 0);

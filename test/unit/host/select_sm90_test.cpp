@@ -101,7 +101,7 @@ TEST_CASE("on 9.0 the choice is the instance that was measured to be faster", "[
   std::istringstream lines(R"(
 nvfp4   0  64  5120 25600  m64n128k256s2x   49.5  m64n64k256s4x    58.9
 nvfp4   0  64  8192  4096  m64n128k256s2x   15.4  m32n128k256      16.2
-nvfp4   0 128  5120  3072  m64n128k256x     15.3  m128n128k256skx  17.3
+nvfp4   0 128  5120  3072  m128n128k256s2x  15.1  m64n128k256x     15.3
 nvfp4   0 128  5120  4096  m128n128k256s2x  17.0  m128n128k256skx  19.1
 nvfp4   0 256  5120  3072  m128n128k256x    19.8  m128n128k256skx  20.9
 fp16    0  32 25600  5120  m32n128k256      36.9  m64n128k256x     46.6
