@@ -71,46 +71,69 @@ const std::string& SourceMap::function_name(std::string_view label, int64_t offs
   return entry->second;
 }
 
-std::string SourceMap::read_name(std::string_view label, int64_t offset) const {
-  for (size_t at = strings_.find(label); at != std::string_view::npos; at = strings_.find(label, at + 1)) {
-    size_t next = at + label.size();
-    // Without the colon the label is only the start of another: $L__info_string1 also stands in
-    // $L__info_string12.
-    if (next >= strings_.size() || strings_[next] != ':') continue;
-    ++next;
-    // One character stands behind each .b8, or several do.
-    std::string mangled;
-    for (int64_t i = 0;; ++i) {
-      next = strings_.find_first_not_of(", \t\n", next);
-      if (next == std::string_view::npos) return {};
-      if (strings_.substr(next).starts_with(".b8")) next = strings_.find_first_not_of(" \t", next + 3);
-      if (next == std::string_view::npos) return {};
-      unsigned code = 0;
-      const auto [end, error] =
-          std::from_chars(strings_.data() + next, strings_.data() + strings_.size(), code);
-      if (error != std::errc()) return {};
-      next = static_cast<size_t>(end - strings_.data());
-      if (i < offset) continue;
-      if (code == 0) return short_name(mangled);
-      mangled += static_cast<char>(code);
-    }
+// A label stands at the start of a line or behind blanks, and ends with a colon; no byte has one.
+void SourceMap::index_labels() const {
+  for (size_t colon = strings_.find(':'); colon != std::string_view::npos;
+       colon = strings_.find(':', colon + 1)) {
+    const size_t blank = strings_.find_last_of(" \t\n", colon),
+                 begin = blank == std::string_view::npos ? 0 : blank + 1;
+    labels_.try_emplace(strings_.substr(begin, colon - begin), colon + 1);
   }
-  return {};
+}
+
+std::string SourceMap::read_name(std::string_view label, int64_t offset) const {
+  if (labels_.empty()) index_labels();
+  const auto found = labels_.find(label);
+  if (found == labels_.end()) return {};
+  size_t next = found->second;
+  // One character stands behind each .b8, or several do.
+  std::string mangled;
+  for (int64_t i = 0;; ++i) {
+    next = strings_.find_first_not_of(", \t\n", next);
+    if (next == std::string_view::npos) return {};
+    if (strings_.substr(next).starts_with(".b8")) next = strings_.find_first_not_of(" \t", next + 3);
+    if (next == std::string_view::npos) return {};
+    unsigned code = 0;
+    const auto [end, error] =
+        std::from_chars(strings_.data() + next, strings_.data() + strings_.size(), code);
+    if (error != std::errc()) return {};
+    next = static_cast<size_t>(end - strings_.data());
+    if (i < offset) continue;
+    if (code == 0) return short_name(mangled);
+    mangled += static_cast<char>(code);
+  }
+}
+
+// Appends the place of a location to the text of a chain, and returns its caller.
+uint32_t SourceMap::append(std::string& out, uint32_t location) const {
+  const Location& here = locations_[location];
+  out += (out.empty() ? "" : " <- ") + place(here.at);
+  if (here.function.empty()) return kNowhere;
+  const std::string& function = function_name(here.function, here.function_offset);
+  if (!function.empty()) out += " in " + function;
+  if (here.caller == kNowhere) out += " <- " + place(here.call_site);
+  return here.caller;
+}
+
+const std::string& SourceMap::text_of_callers(uint32_t location) const {
+  const auto [entry, fresh] = callers_.try_emplace(location);
+  std::string& out = entry->second;
+  if (!fresh) return out;
+  for (int links = 1; location != kNowhere; ++links) {
+    if (links == kMostLinks) {
+      out += " <- ...";
+      break;
+    }
+    location = append(out, location);
+  }
+  return out;
 }
 
 std::string SourceMap::text(uint32_t location) const {
   std::string out;
-  for (int links = 0; location != kNowhere; ++links) {
-    if (links == kMostLinks) return out + " <- ...";
-    const Location& here = locations_[location];
-    out += (out.empty() ? "" : " <- ") + place(here.at);
-    if (here.function.empty()) break;
-    const std::string& function = function_name(here.function, here.function_offset);
-    if (!function.empty()) out += " in " + function;
-    if (here.caller == kNowhere) out += " <- " + place(here.call_site);
-    location = here.caller;
-  }
-  return out;
+  if (location == kNowhere) return out;
+  const uint32_t caller = append(out, location);
+  return caller == kNowhere ? out : out + " <- " + text_of_callers(caller);
 }
 
 }  // namespace sim::ptx

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -42,13 +43,19 @@ class SourceMap {
     SourcePosition call_site;
     uint32_t caller;  // location of the call site, kNowhere when no .loc described it
   };
+  uint32_t append(std::string& out, uint32_t location) const;
+  const std::string& text_of_callers(uint32_t location) const;
   std::string place(SourcePosition at) const;
   const std::string& function_name(std::string_view label, int64_t offset) const;
   std::string read_name(std::string_view label, int64_t offset) const;
+  void index_labels() const;
 
   std::map<int64_t, std::string> files_;
   std::map<SourcePosition, uint32_t> latest_;
   mutable std::map<std::pair<std::string_view, int64_t>, std::string> names_;  // what read_name found
+  mutable std::unordered_map<std::string_view, size_t> labels_;  // of strings_: where the bytes begin
+  // Many locations are called from the same place, so the texts of callers are kept.
+  mutable std::unordered_map<uint32_t, std::string> callers_;
   std::vector<Location> locations_;
   std::string_view strings_;
 };
