@@ -32,9 +32,9 @@ def columns(plan):
     if plan["arch"] == "sm_90a":
         consumers, a16, registers = plan["consumers"], plan["a16"], plan["registers"]
         return {**shared, "CTAs of an SM": plan["ctas_per_sm"],
-                "warpgroups, by columns x K": f"{consumers['column_groups']} x {consumers['k_groups']}",
+                "column groups x k groups": f"{consumers['column_groups']} x {consumers['k_groups']}",
                 "warps that prepare A": a16["warps"] or "a pass", "stages": operands["stages"],
-                "of scale factors": scales["stages"], "of A in 16 bits": a16["stages"],
+                "of scale factors": scales["stages"], "of A's own ring": a16["stages"],
                 "registers of roles": f"{registers['feed']}, {registers['consume']}"}
     return {**shared, "CTAs of a cluster": plan["cluster_size"],
             "mma per 64 of K": f"{mma['per_step']} of N = {mma['n']}", "stages": operands["stages"],

@@ -64,7 +64,7 @@ struct OperandPlan {
   int32_t a_box_rows, b_box_rows;  // rows of one TMA box
   int32_t b_boxes;                 // 2: of B1 and of B2; 1: this CTA brings one of them
   int32_t a_bytes, b_box_bytes;    // of one box
-  int32_t stage_bytes;
+  int32_t stage_bytes;             // of these boxes; on 9.0 a stage has a16.bytes and the factors, too
 
   bool operator==(const OperandPlan&) const = default;
 };

@@ -1,5 +1,5 @@
 // rings.cuh -- the two rings in the shared memory of a CTA through which the load roles feed the multiply
-// role: one of operands, one of scale factors.
+// role (on 10.x mma): one of operands, one of scale factors. On 9.0 there is one, with both in a stage.
 //
 //   barrier          count             arrives                              waits   meaning
 //   full[s]          2, + the bytes    both load roles, bytes of TMA        mma     stage s is filled (*)

@@ -27,6 +27,7 @@ template <bool kGrouped, class Body>
 DUALGEMM_DEVICE void for_each_tile(const BandParams& rows, const Body& body) {
   using Traits = BandTraits<kGrouped>;
   ptx::griddepcontrol_wait();
+  // All grids before this one have ended, and the next one waits for this one by itself.
   ptx::griddepcontrol_launch_dependents();
   Tile tile;
   if constexpr (kGrouped) {

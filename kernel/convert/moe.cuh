@@ -52,6 +52,7 @@ __global__ void __launch_bounds__(kConvertThreads, kPermuteCtas)
   __shared__ int32_t before_of[kWarps], own_of[kWarps];
   // The preceding grid may use ids, weights and outputs.
   ptx::griddepcontrol_wait();
+  // All grids before this one have ended, and the next one waits for this one by itself.
   ptx::griddepcontrol_launch_dependents();
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
   const WarpChoices choices(p.count, warp);

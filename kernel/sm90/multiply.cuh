@@ -29,9 +29,9 @@
 
 namespace dualgemm::sm90 {
 
-// The accumulators of a lane for the first kRows rows of the tile: [4 i + j] is row 8 i + first_row() + j
-// for j = 0, 1, gate; for j = 2, 3 up of the same two rows. With one product, j = 2, 3 are the same two rows
-// in the second column of the lane.
+// The accumulators of a lane for the first kRows rows of the tile: [4 i + j] is row 8 i + r + j, where r is
+// Consumer::first_row(): for j = 0, 1 gate, for j = 2, 3 up of the same two rows. With one product, j = 2, 3
+// are the same two rows in the second column of the lane.
 template <class Traits, int kRows = Traits::kPlan.tile.m>
 struct Accumulators {
   static constexpr int kCount = kWgmmaM * kRows / kWarpgroup;
