@@ -123,6 +123,7 @@ inline constexpr KnownBug kKnownBugs[] = {
     {104, "the CTA exits before a cp.async has written its buffer"},
     {105, "a bulk prefetch reaches past the end of its memory"},
     {106, "a sum of blocks is added up in the order in which they come"},
+    {107, "a shared address where an instruction takes a generic one"},
 };
 
 }  // namespace dualgemm_test

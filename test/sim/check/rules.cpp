@@ -185,6 +185,9 @@ const std::vector<Rule> kAllRules = {
      "The lane in the address of tcgen05.ld or .st is the first of the quarter that the warp may access, or, "
      "for shapes of 16 lanes, of either half of it; hardware takes the quarter from the number of the warp, "
      "and of the address that half."},
+    {"commit-shared-address", kStrict, kProvenKernel, kCommit,
+     "The address of a tcgen05.commit without a state space is a generic one; hardware takes a shared address, "
+     "too."},
     {"setmaxnreg-warpgroup", kStrict, kProvenKernel, "PTX ISA 9.7.19.5 setmaxnreg",
      "The warps of a warpgroup execute the same setmaxnreg."},
     {"machine-unsupported", kUnknown, kAssumed, "tool: a limit of the simulator",

@@ -27,6 +27,10 @@ DUALGEMM_DEVICE uint32_t scale_column(int stage, int step) {
   return 16 + (stage * kSteps + step) * kScaleColumns;
 }
 
+DUALGEMM_DEVICE void commit_to_generic(uint64_t address) {
+  asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%0];" ::"l"(address) : "memory");
+}
+
 //   barrier       count        arrives                waits     means
 //   full[s]       1 and bytes  load, and the copies   mma       stage s is filled
 //   empty[s]      1            commit                 load      stage s was read, and its scale columns
@@ -113,7 +117,8 @@ __global__ void __launch_bounds__(192)
         else if constexpr (d != Gemm::kCommitEveryMma && d != Gemm::kCommitBeforeMma)
           tcgen05_commit<1>(&empty[s]);
       }
-      tcgen05_commit<1>(&acc_full[acc]);
+      if constexpr (d == Gemm::kCommitSharedAddress) commit_to_generic(smem_u32(&acc_full[acc]));
+      else tcgen05_commit<1>(&acc_full[acc]);
     }
   } else if (warp < 4) {  // epilogue
 #pragma unroll 1

@@ -14,14 +14,16 @@ namespace {
 using Shared = Exec::Shared;
 using Kind = AsyncIssue::Kind;
 
-// A shared address of a copy may be written as a 32-bit shared address or as a generic one.
-Shared copy_shared(const Exec& x, uint64_t address, uint64_t bytes, bool any_rank) {
-  if (address >> 56 == kSharedWindow >> 56) address -= kSharedWindow;
+// An address of shared memory is truncated to the 32 bits of that space if the instruction names its spaces.
+// Otherwise it is a shared address or a generic one.
+Shared copy_shared(const Exec& x, const Inst& inst, uint64_t address, uint64_t bytes, bool any_rank) {
+  if (inst.space != Space::kGeneric) address = uint32_t(address);
+  else if (address >> 56 == kSharedWindow >> 56) address -= kSharedWindow;
   return x.shared(address, bytes, any_rank);
 }
 
-Shared copy_barrier(const Exec& x, const Operand& operand, uint32_t lane) {
-  const Shared at = copy_shared(x, x.address(operand, lane), 8, true);
+Shared copy_barrier(const Exec& x, const Inst& inst, const Operand& operand, uint32_t lane) {
+  const Shared at = copy_shared(x, inst, x.address(operand, lane), 8, true);
   if (at.offset % 8 != 0)
     throw Fault(FaultKind::kMisaligned,
                 "mbarrier at shared offset " + hex(at.offset) + ": not a multiple of 8");
@@ -169,11 +171,11 @@ void bulk_load(Exec& x, const Inst& inst) {
     const uint64_t bytes = x.source(inst.operands[2].value, lane);
     require_bulk_size(bytes);
     const Shared to =
-        copy_shared(x, x.address(inst.operands[0], lane), bytes, inst.space == Space::kSharedCluster);
+        copy_shared(x, inst, x.address(inst.operands[0], lane), bytes, inst.space == Space::kSharedCluster);
     const uint64_t from = x.global_of(Space::kGeneric, x.address(inst.operands[1], lane));
     require_aligned("shared offset", to.offset, 16);
     require_aligned("global address", from, 16);
-    const Shared barrier = copy_barrier(x, inst.operands[3], lane);
+    const Shared barrier = copy_barrier(x, inst, inst.operands[3], lane);
     auto copy = copy_of(bytes);
     copy->targets = targets(x, inst, lane, to, barrier, bytes, 4);
     copy->sources = {{0, uint32_t(bytes), from}};
@@ -186,11 +188,11 @@ void bulk_shared(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
     const uint64_t bytes = x.source(inst.operands[2].value, lane);
     require_bulk_size(bytes);
-    const Shared to = copy_shared(x, x.address(inst.operands[0], lane), bytes, true);
-    const Shared from = copy_shared(x, x.address(inst.operands[1], lane), bytes, false);
+    const Shared to = copy_shared(x, inst, x.address(inst.operands[0], lane), bytes, true);
+    const Shared from = copy_shared(x, inst, x.address(inst.operands[1], lane), bytes, false);
     require_aligned("shared offset", to.offset, 16);
     require_aligned("shared offset", from.offset, 16);
-    const Shared barrier = copy_barrier(x, inst.operands[3], lane);
+    const Shared barrier = copy_barrier(x, inst, inst.operands[3], lane);
     auto copy = copy_of(bytes);
     copy->targets = targets(x, inst, lane, to, barrier, bytes, 4);
     read_shared(*copy, from);
@@ -204,7 +206,7 @@ void bulk_store(Exec& x, const Inst& inst) {
     const uint64_t bytes = x.source(inst.operands[2].value, lane);
     require_bulk_size(bytes);
     const uint64_t to = x.global_of(Space::kGeneric, x.address(inst.operands[0], lane));
-    const Shared from = copy_shared(x, x.address(inst.operands[1], lane), bytes, false);
+    const Shared from = copy_shared(x, inst, x.address(inst.operands[1], lane), bytes, false);
     require_aligned("global address", to, 16);
     require_aligned("shared offset", from.offset, 16);
     x.grid.memory.expect(to, bytes);
@@ -222,9 +224,9 @@ void tensor_load(Exec& x, const Inst& inst) {
     const Box box(x, inst, inst.operands[1], lane);
     const uint64_t bytes = box.map.box_bytes();
     const Shared to =
-        copy_shared(x, x.address(inst.operands[0], lane), bytes, inst.space == Space::kSharedCluster);
+        copy_shared(x, inst, x.address(inst.operands[0], lane), bytes, inst.space == Space::kSharedCluster);
     require_box_aligned(x, box.map, to.offset);
-    const Shared barrier = copy_barrier(x, inst.operands[2], lane);
+    const Shared barrier = copy_barrier(x, inst, inst.operands[2], lane);
     auto copy = copy_of(bytes);
     copy->sources = box.spans(to.offset, Transfer::kLoad);
     copy->fill = fill_pattern(box.map);
@@ -285,7 +287,7 @@ void tensor_store(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
     const Box box(x, inst, inst.operands[0], lane);
     const uint64_t bytes = box.map.box_bytes();
-    const Shared from = copy_shared(x, x.address(inst.operands[1], lane), bytes, false);
+    const Shared from = copy_shared(x, inst, x.address(inst.operands[1], lane), bytes, false);
     require_box_aligned(x, box.map, from.offset);
     auto copy = copy_of(bytes);
     read_shared(*copy, from);
@@ -353,7 +355,7 @@ void cp_async(Exec& x, const Inst& inst) {
     if (bytes != 16 && (inst.has(Q::kCg) || (bytes != 4 && bytes != 8)))
       throw Fault(FaultKind::kProtocol, "cp.async of " + std::to_string(bytes) + " bytes");
     const uint64_t taken = plain > 3 ? taken_bytes(x, inst.operands[3].value, lane, bytes) : bytes;
-    const Shared to = copy_shared(x, x.address(inst.operands[0], lane), bytes, false);
+    const Shared to = copy_shared(x, inst, x.address(inst.operands[0], lane), bytes, false);
     const uint64_t from = x.global_of(Space::kGeneric, x.address(inst.operands[1], lane));
     require_aligned("shared offset", to.offset, bytes);
     require_aligned("global address", from, bytes);
@@ -396,10 +398,10 @@ void st_async(Exec& x, const Inst& inst) {
           x.source(from.kind == Operand::Kind::kVector ? from.items.at(i) : from.value, lane);
       std::memcpy(data.data() + i * size, &value, size);
     }
-    const Shared to = copy_shared(x, x.address(inst.operands[0], lane), bytes, true);
+    const Shared to = copy_shared(x, inst, x.address(inst.operands[0], lane), bytes, true);
     require_aligned("shared offset", to.offset, bytes);
     auto copy = copy_of(bytes);
-    copy->targets = targets(x, inst, lane, to, copy_barrier(x, inst.operands[2], lane), bytes, 3);
+    copy->targets = targets(x, inst, lane, to, copy_barrier(x, inst, inst.operands[2], lane), bytes, 3);
     copy->image = std::move(data);
     x.launch_copy(lane, std::move(copy), facts_of(Kind::kStAsync));
   }
@@ -412,8 +414,8 @@ void try_cancel(Exec& x, const Inst& inst) {
     if (x.cta.cancel_failed)
       throw Fault(FaultKind::kProtocol,
                   "clusterlaunchcontrol.try_cancel by a CTA that has seen an earlier one fail");
-    const Shared to = copy_shared(x, x.address(inst.operands[0], lane), kCancelBytes, false);
-    const Shared barrier = copy_barrier(x, inst.operands[1], lane);
+    const Shared to = copy_shared(x, inst, x.address(inst.operands[0], lane), kCancelBytes, false);
+    const Shared barrier = copy_barrier(x, inst, inst.operands[1], lane);
     require_aligned("shared offset", to.offset, kCancelBytes);
     if (barrier.cta != &x.cta)
       throw Fault(FaultKind::kBounds, "the mbarrier of a clusterlaunchcontrol.try_cancel is in another CTA");

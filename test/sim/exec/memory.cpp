@@ -56,6 +56,13 @@ Space classify(Space space, uint64_t address) {
   }
 }
 
+// Returns the address of the shared space that an operand names. An address of a named space is truncated to
+// the 32 bits of that space (PTX ISA 6.4.1), so the lower half of a generic address of the shared window names
+// the same bytes. A generic address is taken whole: what is outside the window stays outside.
+uint64_t shared_address(Space space, uint64_t address) {
+  return space == Space::kGeneric ? address - kSharedWindow : uint32_t(address);
+}
+
 bool in_parameters(const Grid& grid, uint64_t address) {
   return address >= grid.param_base && address < grid.param_base + grid.kernel.info.param_bytes;
 }
@@ -152,12 +159,9 @@ Exec::Shared Exec::shared(uint64_t address, uint64_t bytes, bool any_rank) const
 }
 
 Exec::Shared Exec::shared_of(Space space, uint64_t address, uint64_t bytes) const {
-  if (space == Space::kGeneric) {
-    if (address >> 56 != kSharedWindow >> 56)
-      throw Fault(FaultKind::kBounds, "generic address " + hex(address) + " is not in shared memory");
-    return shared(address - kSharedWindow, bytes, true);
-  }
-  return shared(address, bytes, space == Space::kSharedCluster);
+  if (space == Space::kGeneric && address >> 56 != kSharedWindow >> 56)
+    throw Fault(FaultKind::kBounds, "generic address " + hex(address) + " is not in shared memory");
+  return shared(shared_address(space, address), bytes, space != Space::kShared);
 }
 
 bool Exec::in_memory(uint64_t address, uint64_t bytes) {
@@ -231,7 +235,7 @@ void Exec::store_holes(Space space, uint64_t address, uint32_t lane, const Value
     switch (const uint64_t at = address + i; classify(space, address)) {
       case Space::kShared:
       case Space::kSharedCluster: {
-        const Shared to = shared(space == Space::kGeneric ? at - kSharedWindow : at, 1, true);
+        const Shared to = shared(shared_address(space, at), 1, true);
         to.cta->shared.poison(to.offset, 1);
         break;
       }
@@ -273,7 +277,7 @@ void Exec::load_checked(Space space, uint64_t address, uint32_t lane, void* out,
     case Space::kShared:
     case Space::kSharedCluster: {
       check_aligned("shared", address, bytes);
-      const Shared at = shared(generic ? address - kSharedWindow : address, bytes, space != Space::kShared);
+      const Shared at = shared(shared_address(space, address), bytes, space != Space::kShared);
       if (watched()) tell(*this, Memory::kShared, at.cta->linear, at.offset, bytes, lane, seen);
       at.cta->shared.read(at.offset, out, bytes, holes);
       break;
@@ -307,7 +311,7 @@ void Exec::store_checked(Space space, uint64_t address, uint32_t lane, const voi
     case Space::kShared:
     case Space::kSharedCluster: {
       check_aligned("shared", address, bytes);
-      const Shared at = shared(generic ? address - kSharedWindow : address, bytes, space != Space::kShared);
+      const Shared at = shared(shared_address(space, address), bytes, space != Space::kShared);
       check_no_mbarrier(*at.cta, at.offset, bytes);
       if (watched()) tell(*this, Memory::kShared, at.cta->linear, at.offset, bytes, lane, seen, in);
       changes = at.cta->shared.write(at.offset, in, bytes);

@@ -331,11 +331,23 @@ void tcgen05_mma_scaled(Exec& x, const Inst& inst) {
   }
 }
 
+// Without a state space the address is generic, and one outside the window of shared memory is undefined by the
+// ISA. ptxas takes the lower half of the register in either case, so hardware takes a shared address as well.
+static Exec::Shared commit_barrier(const Exec& x, const Inst& inst, uint32_t lane) {
+  const uint64_t address = x.address(inst.operands[0], lane);
+  if (inst.space != Space::kGeneric || address >> 32 != 0) return x.shared_of(inst.space, address, 8);
+  const Exec::Shared at = x.shared(address, 8, true);
+  x.remark("commit-shared-address",
+           "the address " + hex(address) + " of a tcgen05.commit without a state space is no generic address",
+           ".shared::cluster on the instruction, or the generic address of the mbarrier");
+  return at;
+}
+
 // commit [mbar]{, mask} makes one arrival when everything that this thread issued before has completed.
 void tcgen05_commit(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
     const Group group = cta_group_of(x, inst);
-    const Exec::Shared at = x.shared_of(inst.space, x.address(inst.operands[0], lane), 8);
+    const Exec::Shared at = commit_barrier(x, inst, lane);
     if (at.offset % 8 != 0)
       throw Fault(FaultKind::kMisaligned,
                   "mbarrier at shared offset " + hex(at.offset) + ": not a multiple of 8");

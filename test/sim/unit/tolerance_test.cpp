@@ -249,6 +249,78 @@ TEST_CASE("an address of tcgen05.ld or .st that names lanes of another place is 
   CHECK(fault_of([&] { rules(256); }).kind() == FaultKind::kBounds);
 }
 
+// %rd2 is the shared address of `buffer`, %rd3 its generic address, %rd4 the shared one below other upper bits.
+const char* const kWideAddresses = R"(
+  mov.u32 %r2, buffer; cvt.u64.u32 %rd2, %r2; cvta.shared.u64 %rd3, %rd2; or.b64 %rd4, %rd2, 0x1234500000000;
+)";
+
+TEST_CASE("an address of a named shared space is truncated to the 32 bits of that space", "[memory]") {
+  const std::string at = "[" + std::string(GENERATE("%rd2", "%rd3", "%rd4")) + "]";
+  CAPTURE(at);
+  const auto run = [&](const std::string& body, const std::string& load) {
+    return run_lanes(kWideAddresses + body + load + " st.global.u32 [%rd1], %r4; ret;", 1, kBulkShared);
+  };
+  const std::string load = "ld.shared.u32 %r4, [buffer];";
+  const std::vector<uint32_t> five{5};
+  CHECK(run("st.shared.u32 " + at + ", 5;", load) == five);
+  CHECK(run("st.shared.u32 [buffer], 5;", "ld.shared.u32 %r4, " + at + ";") == five);
+  CHECK(run("st.shared.u32 [buffer], 5;", "ld.shared::cluster.u32 %r4, " + at + ";") == five);
+  CHECK(run("st.shared.u32 [buffer], 3;", "red.shared.add.u32 " + at + ", 2;" + load) == five);
+  CHECK(run("st.global.u32 [%rd1], 5; cp.async.ca.shared.global " + at + ", [%rd1], 4;",
+            "cp.async.wait_all;" + load) == five);
+  CHECK(run("mbarrier.init.shared::cta.b64 " + at + ", 7;",
+            "mbarrier.arrive.shared::cta.b64 %rd5, [buffer]; mbarrier.pending_count.b64 %r4, %rd5;"
+            "sub.u32 %r4, %r4, 2;") == five);
+  CHECK_NOTHROW(watch(kWideAddresses + ("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 " + at) +
+                      ", 32; ld.shared.u32 %r4, [buffer];"
+                      "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r4, 32; ret;"));
+}
+
+TEST_CASE("the lower half of a generic address of another CTA names that CTA in shared::cluster only",
+          "[memory]") {
+  const auto body = [](const std::string& load) {
+    return kWideAddresses + std::string(R"(
+      mov.u32 %r3, %cluster_ctarank; st.shared.u32 [buffer], %r3; xor.b32 %r3, %r3, 1; mapa.u64 %rd5, %rd3, %r3;
+      mov.u32 %r5, %ctaid.x; mul.wide.u32 %rd6, %r5, 4; add.u64 %rd1, %rd1, %rd6;
+      barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;)") +
+           load +
+           "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; st.global.u32 [%rd1], %r4; ret;";
+  };
+  CHECK(run_lanes(body("ld.shared::cluster.u32 %r4, [%rd5];"), 1, kBulkShared, 2, 2) ==
+        std::vector<uint32_t>{1, 0});
+  CHECK(lanes_fault(body("ld.shared::cta.u32 %r4, [%rd5];"), 1, kBulkShared, 2, 2).kind() ==
+        FaultKind::kBounds);
+}
+
+TEST_CASE("an address is not truncated if no space is named, and has to be in shared memory if one is",
+          "[memory]") {
+  const std::string use = GENERATE("ld.u32 %r4, [%rd4];", "mbarrier.init.shared::cta.b64 [%rd9], 1;",
+                                   "add.u64 %rd5, %rd3, 0x100000000; ld.u32 %r4, [%rd5];",
+                                   "ld.shared.u32 %r4, [%rd4+4096];", "st.shared.u32 [%rd4+-4096], %r1;");
+  CAPTURE(use);
+  CHECK(lanes_fault(kWideAddresses + use + "ret;", 1, kBulkShared).kind() == FaultKind::kBounds);
+}
+
+TEST_CASE("a tcgen05.commit that gets a shared address as a generic one is remarked on", "[remark]") {
+  const auto rules = [](const std::string& address, const std::string& space = "") {
+    return watch(kWideAddresses +
+                     ("mbarrier.init.shared::cta.b64 [%r2], 1;"
+                      "tcgen05.commit.cta_group::1.mbarrier::arrive::one" +
+                      space + ".b64 [" + address + "];") +
+                     "WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r2], 0; @!%p1 bra WAIT; ret;",
+                 1)
+        .seen.rules;
+  };
+  const std::vector<std::string> once{"commit-shared-address"};
+  CHECK(rules("%rd2") == once);
+  CHECK(rules("%r2") == once);
+  CHECK(rules("%rd3").empty());
+  for (const char* const address : {"%r2", "%rd2", "%rd3", "%rd4"})
+    CHECK(rules(address, ".shared::cluster").empty());
+  CHECK(fault_of([&] { rules("%rd4"); }).kind() == FaultKind::kBounds);
+  CHECK(fault_of([&] { rules("%rd2+4096"); }).kind() == FaultKind::kBounds);
+}
+
 TEST_CASE("warps of a warpgroup that ask for different registers are remarked on", "[remark][setmaxnreg]") {
   const auto rules = [](const std::string& second) {
     return watch("setp.lt.u32 %p1, %r1, 32; @%p1 bra FIRST; " + second +
