@@ -15,6 +15,7 @@ const char* name(FaultKind kind) {
     case FaultKind::kDeadlock: return "deadlock";
     case FaultKind::kGivenUp: return "given up";
     case FaultKind::kTrap: return "trap";
+    case FaultKind::kAssert: return "failed assertion";
     case FaultKind::kLaunch: return "launch failure";
   }
   return "fault";

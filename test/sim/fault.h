@@ -17,7 +17,8 @@ enum class FaultKind {
   kProtocol,     // a rule of an instruction broken: mbarrier, TMEM allocation, descriptors, aligned execution
   kDeadlock,     // nobody can move and somebody has not exited
   kGivenUp,      // nothing changed for so long that the machine does not wait for the end
-  kTrap,         // the program executed trap or a failed assertion
+  kTrap,         // the program executed trap
+  kAssert,       // an assertion of the program failed
   kLaunch,       // launch configuration the machine cannot run
 };
 

@@ -147,6 +147,8 @@ void run(const std::vector<Launch*>& launches, GlobalMemory& memory, const Launc
     grid->go_on = options.go_on && options.observer != nullptr;
     grid->elect_lowest = options.elect_lowest;
     grid->patience = options.patience;
+    grid->out = options.out;
+    grid->err = options.err;
     grid->work = launch->work;
     grid->reach = launch->reach;
     for (const Launch* other : launch->after) grid->after.push_back(grid_of.at(other));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
@@ -59,6 +60,7 @@ struct LaunchOptions {
   bool align_as_declared = true;
   bool elect_lowest = false;  // elect.sync elects the lowest lane, whatever the policy says
   uint64_t patience = kDefaultPatience;
+  std::FILE *out = stdout, *err = stderr;  // of printf and of failed assertions in device code
 };
 
 // A launch that the machine accepts, with its parameters.

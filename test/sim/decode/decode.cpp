@@ -336,6 +336,12 @@ class KernelDecoder {
     if (statement.opcode == "ldu") inst->qualifiers.set(size_t(Q::kNonCoherent));
   }
 
+  static External external_named(const std::string& name) {
+    if (name == "vprintf") return External::kPrint;
+    if (name == "__assertfail") return External::kFailAssertion;
+    return External::kNone;
+  }
+
   // call (results), name, (arguments): items are .param variables, values or parenthesised lists of them.
   Inst decode_call(Inst inst, const Statement& statement, const NamesInScope& names) {
     const Function* callee = callee_of(statement);
@@ -355,10 +361,15 @@ class KernelDecoder {
       for (const ptx::Operand& operand : *side)
         inst.operands.push_back(resolve_operand(operand, ptx::Type::kNone, names, statement));
     if (callee->is_declaration) {
-      if (callee->name != "__assertfail")
-        throw Fault(FaultKind::kUnsupported, "call of an undefined function: " + describe(statement));
       DeviceFunction external;
       external.name = callee->name;
+      external.external = external_named(callee->name);
+      if (external.external == External::kNone)
+        throw Fault(FaultKind::kUnsupported, "call of an undefined function: " + describe(statement));
+      const bool print = external.external == External::kPrint;
+      if (before.size() != (print ? 1 : 0) || after.size() != (print ? 2 : 5))
+        throw Fault(FaultKind::kUnsupported,
+                    "call does not match the function's parameters: " + describe(statement));
       kernel_.functions.push_back(external);
       inst.callee = uint32_t(kernel_.functions.size() - 1);
     } else {

@@ -101,10 +101,14 @@ struct Inst {
   bool has(Q q) const { return qualifiers[size_t(q)]; }
 };
 
+// A function that a module declares, and that the machine provides.
+enum class External : uint8_t { kNone, kPrint, kFailAssertion };
+
 // A device function is part of the code of every kernel that reaches it. Its parameters live in local memory.
 struct DeviceFunction {
   std::string name;
-  uint32_t entry = kNowhere;
+  External external = External::kNone;
+  uint32_t entry = kNowhere;                                   // unless it is external
   std::vector<std::pair<uint64_t, uint64_t>> params, returns;  // local-memory offset, bytes
 };
 

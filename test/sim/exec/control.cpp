@@ -8,31 +8,6 @@
 namespace sim::op {
 namespace {
 
-std::string read_text(Exec& x, uint64_t address) {
-  std::string text;
-  for (char c; text.size() < 1024; text += c) {
-    x.load(Space::kGeneric, address + text.size(), uint32_t(__builtin_ctz(x.mask)), &c, 1);
-    if (c == 0) break;
-  }
-  return text;
-}
-
-// __assertfail(const char* condition, const char* file, unsigned line,
-// const char* function, size_t char_size)
-[[noreturn]] void assertion_failed(Exec& x, const Inst& inst) {
-  const uint32_t lane = uint32_t(__builtin_ctz(x.mask));
-  const auto argument = [&](size_t i, uint32_t bytes) {
-    uint64_t value = 0;
-    x.load(Space::kLocal, x.source(inst.operands.at(i).value, lane), lane, &value, bytes);
-    return value;
-  };
-  const size_t first = inst.operands.size() - 5;
-  throw Fault(FaultKind::kTrap, "assertion failed: " + read_text(x, argument(first, 8)) + ", " +
-                                    read_text(x, argument(first + 1, 8)) + ":" +
-                                    std::to_string(argument(first + 2, 4)) + " in " +
-                                    read_text(x, argument(first + 3, 8)));
-}
-
 // Where bits of an input are poison, so are those bits of the result that they may change. The other lanes go
 // on.
 void pass_poison_on(Exec& x, const Inst& inst, uint32_t lanes) {
@@ -209,7 +184,7 @@ void brx(Exec& x, const Inst& inst) {
 
 void call(Exec& x, const Inst& inst) {
   const DeviceFunction& callee = x.grid.kernel.functions[inst.callee];
-  if (callee.entry == kNowhere) assertion_failed(x, inst);
+  if (callee.external != External::kNone) return call_external(x, inst);
   if (x.mask != x.fragment->mask) throw Fault(FaultKind::kUnsupported, "call under a divergent guard");
   for (size_t i = 0; i < callee.params.size(); ++i) {
     const Operand& argument = inst.operands[callee.returns.size() + i];

@@ -118,6 +118,9 @@ struct Exec {
   void start(std::unique_ptr<AsyncOp> op);
 };
 
+// external_ops.cpp
+void call_external(Exec& x, const Inst& inst);  // of a function that has no body in the module
+
 // cta.cpp
 void exit_lanes(Exec& x);  // the executing lanes leave the kernel
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <set>
@@ -42,6 +43,7 @@ struct Grid {
   std::set<uint32_t> mixed_warpgroups;       // whose different setmaxnreg were remarked on
   bool go_on = false, elect_lowest = false;  // LaunchOptions
   uint64_t patience = kDefaultPatience;      // likewise
+  std::FILE *out = stdout, *err = stderr;    // likewise
   bool trapped = false;  // with go_on, a thread has executed a trap, which ends the grid when nobody can move
   // Tells the observer of a fault, which has its place, and returns true when the program goes on behind it,
   // and the grid, too, unless it was a deadlock. After something that the simulator does not know, neither

@@ -195,7 +195,8 @@ bool Grid::outlives(const Fault& fault) const {
   const FaultKind kind = fault.kind();
   const bool known = kind == FaultKind::kPoison || kind == FaultKind::kBounds ||
                      kind == FaultKind::kMisaligned || kind == FaultKind::kAlignment ||
-                     kind == FaultKind::kProtocol || kind == FaultKind::kTrap || kind == FaultKind::kDeadlock;
+                     kind == FaultKind::kProtocol || kind == FaultKind::kTrap || kind == FaultKind::kAssert ||
+                     kind == FaultKind::kDeadlock;
   if (!go_on || !known) return false;
   observer->outlived(kind, fault.what());
   return true;

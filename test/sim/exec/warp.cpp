@@ -237,7 +237,7 @@ bool run_warp(Grid& grid, Warp& warp, uint32_t quantum) {
     x.tell_accesses();
     const Fault here = located(fault, grid, warp, x.mask, *inst);
     if (!grid.outlives(here)) throw here;
-    if (fault.kind() == FaultKind::kTrap) hold_trap(x);
+    if (fault.kind() == FaultKind::kTrap || fault.kind() == FaultKind::kAssert) hold_trap(x);
     else leave_out(x, *inst);
   }
   return true;

@@ -88,7 +88,8 @@ class Judge::Watcher : public Observers {
   void outlived(FaultKind kind, const std::string& text) override {
     Observers::outlived(kind, text);
     if (!judge_.checkers_->explained()) judge_.add(kind, text);
-    judge_.grid_was_cut_ |= kind == FaultKind::kTrap || kind == FaultKind::kDeadlock;
+    judge_.grid_was_cut_ |=
+        kind == FaultKind::kTrap || kind == FaultKind::kAssert || kind == FaultKind::kDeadlock;
   }
   // Among the observers, only the trace looks at single instructions.
   void instruction(const Thread& thread, uint32_t mask, const Inst& inst) override {

@@ -95,7 +95,8 @@ const char* rule_of(FaultKind kind) {
     case FaultKind::kAlignment: return "shared-alignment";
     case FaultKind::kProtocol: return "machine-protocol";
     case FaultKind::kDeadlock: return "machine-deadlock";
-    case FaultKind::kTrap: return "machine-trap";
+    case FaultKind::kTrap:
+    case FaultKind::kAssert: return "machine-trap";
     case FaultKind::kLaunch: return "machine-launch";
     case FaultKind::kSyntax:
     case FaultKind::kUnsupported:

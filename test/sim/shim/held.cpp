@@ -23,6 +23,7 @@ static cudaError_t error_of(FaultKind kind) {
     case FaultKind::kGivenUp: return cudaErrorLaunchTimeout;
     case FaultKind::kLaunch: return cudaErrorInvalidConfiguration;
     case FaultKind::kUnsupported: return cudaErrorInvalidDeviceFunction;
+    case FaultKind::kAssert: return cudaErrorAssert;
     case FaultKind::kSyntax: return cudaErrorInvalidPtx;
     case FaultKind::kPoison:
     case FaultKind::kProtocol:

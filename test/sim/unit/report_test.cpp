@@ -197,12 +197,12 @@ TEST_CASE("every kind of fault has its machine rule, and what the simulator does
           "[report]") {
   using enum sim::FaultKind;
   const std::pair<sim::FaultKind, std::string> rules[] = {
-      {kSyntax, "machine-unsupported"},  {kUnsupported, "machine-unsupported"},
-      {kAlignment, "shared-alignment"},  {kPoison, "machine-poison"},
-      {kBounds, "machine-bounds"},       {kMisaligned, "machine-misaligned"},
-      {kProtocol, "machine-protocol"},   {kDeadlock, "machine-deadlock"},
-      {kTrap, "machine-trap"},           {kLaunch, "machine-launch"},
-      {kGivenUp, "machine-unsupported"},
+      {kSyntax, "machine-unsupported"}, {kUnsupported, "machine-unsupported"},
+      {kAlignment, "shared-alignment"}, {kPoison, "machine-poison"},
+      {kBounds, "machine-bounds"},      {kMisaligned, "machine-misaligned"},
+      {kProtocol, "machine-protocol"},  {kDeadlock, "machine-deadlock"},
+      {kTrap, "machine-trap"},          {kLaunch, "machine-launch"},
+      {kAssert, "machine-trap"},        {kGivenUp, "machine-unsupported"},
   };
   for (const auto& [kind, id] : rules) {
     CHECK(sim::rule_of(kind) == id);
