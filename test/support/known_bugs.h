@@ -124,6 +124,7 @@ inline constexpr KnownBug kKnownBugs[] = {
     {105, "a bulk prefetch reaches past the end of its memory"},
     {106, "a sum of blocks is added up in the order in which they come"},
     {107, "a shared address where an instruction takes a generic one"},
+    {108, "a lane takes a value from a lane outside its member mask"},
 };
 
 }  // namespace dualgemm_test

@@ -77,9 +77,10 @@ struct Exec {
   // Waiting puts the fragment to sleep. Unless `resume_after`, it executes the instruction again when it
   // wakes.
   void wait(Wait&& w, bool resume_after);
-  // Returns false when the fragment sleeps until all lanes of `members` are at this instruction. `event` is
-  // what the observer is told.
-  bool gather(uint32_t members, SyncEvent::Kind event = SyncEvent::Kind::kWarpMeet);
+  // Lanes with different member masks part here: those with the mask of the lowest lane execute the
+  // instruction, the others execute it after them, and all meet again behind it. Returns false when the
+  // fragment sleeps until all lanes of the mask are at this instruction. `event` is what the observer is told.
+  bool gather(const Value& mask_of, SyncEvent::Kind event = SyncEvent::Kind::kWarpMeet);
   bool converged();  // .aligned; false: asleep until the other live lanes are here
   bool meet(uint32_t members, bool aligned);
   uint32_t elected_lane() const;  // the only executing lane; Fault kProtocol when there are more

@@ -258,9 +258,7 @@ void bar_red(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) x.write(inst.operands[0].value, lane, result);
 }
 
-void bar_warp(Exec& x, const Inst& inst) {
-  x.gather(uint32_t(x.uniform(inst.operands[0].value, "the member mask")), SyncEvent::Kind::kWarpSync);
-}
+void bar_warp(Exec& x, const Inst& inst) { x.gather(inst.operands[0].value, SyncEvent::Kind::kWarpSync); }
 
 void cluster_arrive(Exec& x, const Inst& inst) {
   if (inst.has(Q::kAligned) && !x.converged()) return;

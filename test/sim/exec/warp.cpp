@@ -289,7 +289,16 @@ void Exec::wait(Wait&& w, bool resume_after) {
   if (!resume_after) next_pc = fragment->pc;
 }
 
-bool Exec::gather(uint32_t members, SyncEvent::Kind event) {
+// The ISA makes a lane wait for those that its own mask names, and for no other lane. So a warp whose lanes
+// have several masks is several groups, which hardware runs one after the other.
+bool Exec::gather(const Value& mask_of, SyncEvent::Kind event) {
+  const uint32_t members = uint32_t(source(mask_of, uint32_t(__builtin_ctz(mask))));
+  uint32_t others = 0;
+  SIM_FOR_LANES(lane, mask) others |= uint32_t(uint32_t(source(mask_of, lane)) != members) << lane;
+  if (others != 0) {
+    diverge(*this, others, fragment->pc, fragment->pc + 1);
+    mask &= ~others;
+  }
   if ((mask & ~members) != 0)
     throw Fault(FaultKind::kProtocol,
                 "lanes " + hex(mask) + " execute the instruction but its member mask is " + hex(members));

@@ -28,7 +28,7 @@ bool one_lane(uint32_t mask) { return (mask & (mask - 1)) == 0; }
 void shfl(Exec& x, const Inst& inst) {
   const Operand& to = inst.operands[0];
   const Value& d = to.kind == Operand::Kind::kPair ? to.items[0] : to.value;
-  if (!x.gather(uint32_t(x.uniform(inst.operands[4].value, "the member mask")))) return;
+  if (!x.gather(inst.operands[4].value)) return;
   const Value& given = inst.operands[1].value;
   const uint32_t holes = x.holes(given);
   Bits result[32];
@@ -68,7 +68,7 @@ void shfl(Exec& x, const Inst& inst) {
 
 void vote(Exec& x, const Inst& inst) {
   const Value& source = inst.operands[1].value;
-  if (!x.gather(uint32_t(x.uniform(inst.operands[2].value, "the member mask")))) return;
+  if (!x.gather(inst.operands[2].value)) return;
   const Given given(x, source);
   uint32_t ones = 0, zeros = 0;
   SIM_FOR_LANES(lane, x.mask) {
@@ -87,7 +87,7 @@ void vote(Exec& x, const Inst& inst) {
 // Two lanes are known to differ if a bit differs that is known in both, and to be equal if all bits are known
 // in both and are equal.
 void match_any(Exec& x, const Inst& inst) {
-  if (!x.gather(uint32_t(x.uniform(inst.operands[2].value, "the member mask")))) return;
+  if (!x.gather(inst.operands[2].value)) return;
   const Given given(x, inst.operands[1].value);
   for (uint32_t lanes = x.mask; lanes != 0; lanes &= lanes - 1) {
     const uint32_t lane = uint32_t(__builtin_ctz(lanes));
@@ -104,7 +104,7 @@ void match_any(Exec& x, const Inst& inst) {
 }
 
 void match_all(Exec& x, const Inst& inst) {
-  if (!x.gather(uint32_t(x.uniform(inst.operands[2].value, "the member mask")))) return;
+  if (!x.gather(inst.operands[2].value)) return;
   const Given given(x, inst.operands[1].value);
   uint64_t ones = 0, zeros = 0, unknown = 0;  // of any lane
   SIM_FOR_LANES(lane, x.mask) {
@@ -125,7 +125,7 @@ void match_all(Exec& x, const Inst& inst) {
 
 // The ISA leaves open which lane is the leader, but for one mask it is always the same.
 void elect(Exec& x, const Inst& inst) {
-  if (!x.gather(uint32_t(x.uniform(inst.operands[1].value, "the member mask")))) return;
+  if (!x.gather(inst.operands[1].value)) return;
   const uint32_t leader =
       x.grid.elect_lowest ? uint32_t(__builtin_ctz(x.mask)) : x.grid.policy.leader(x.mask);
   if (leader >= 32 || (x.mask >> leader & 1) == 0)
@@ -145,7 +145,7 @@ void elect(Exec& x, const Inst& inst) {
 // The bits of a sum below the lowest poisoned bit are certain. A bit of a conjunction is certain if any lane
 // has a zero there, and a bit of a disjunction if any lane has a one.
 void redux(Exec& x, const Inst& inst) {
-  if (!x.gather(uint32_t(x.uniform(inst.operands[2].value, "the member mask")))) return;
+  if (!x.gather(inst.operands[2].value)) return;
   const Given given(x, inst.operands[1].value);
   const bool is_signed = inst.type == ptx::Type::kS32;
   uint32_t result = 0, unknown = 0, ones = 0, zeros = 0;

@@ -236,6 +236,67 @@ TEST_CASE("an aligned instruction waits for lanes that are apart, and names thos
   CHECK(says(guarded, "aligned instruction in divergent code"));
 }
 
+// %r3 is the mask of the even lanes in those and of the odd lanes in the others, %r4 = lane & 1.
+const char* const kGroups =
+    "and.b32 %r4, %r1, 1; shl.b32 %r3, 0x55555555, %r4; shl.b32 %r5, 1, %r1; setp.lt.u32 %p1, %r1, 8;";
+
+TEST_CASE("lanes that are together and have different member masks meet group by group", "[freedom]") {
+  struct Case {
+    std::string text;
+    uint32_t even, odd;
+  };
+  const Case form = GENERATE(Case{"shfl.sync.idx.b32 %r9, %r1, %r4, 31, %r3;", 0, 1},
+                             Case{"vote.sync.ballot.b32 %r9, %p1, %r3;", 0x55, 0xAA},
+                             Case{"match.any.sync.b32 %r9, %r4, %r3;", 0x55555555, 0xAAAAAAAA},
+                             Case{"match.all.sync.b32 %r9|%p2, %r4, %r3;", 0x55555555, 0xAAAAAAAA},
+                             Case{"redux.sync.or.b32 %r9, %r5, %r3;", 0x55555555, 0xAAAAAAAA},
+                             Case{"elect.sync %r9|%p2, %r3;", 0, 1},
+                             Case{"st.shared.u8 [cell], %r4; bar.warp.sync %r3; mov.u32 %r9, %r4;", 0, 1},
+                             // Three groups: the odd lanes, lane 0, and the other even lanes.
+                             Case{"setp.eq.u32 %p3, %r1, 0; @%p3 mov.u32 %r3, 1;"
+                                  "setp.eq.and.u32 %p4, %r4, 0, !%p3; @%p4 mov.u32 %r3, 0x55555554;"
+                                  "redux.sync.or.b32 %r9, %r5, %r3; @%p3 mov.u32 %r9, 0x55555554;",
+                                  0x55555554, 0xAAAAAAAA});
+  const bool together = GENERATE(true, false);
+  CAPTURE(form.text, together);
+  Free policy;
+  policy.together = together;
+  // Behind it the whole warp is at an aligned instruction, and meets under one mask.
+  const auto out = run(policy, kGroups + form.text + "bar.sync 0; shfl.sync.idx.b32 %r9, %r9, %r1, 31, -1;");
+  for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == (lane % 2 == 0 ? form.even : form.odd));
+}
+
+TEST_CASE("a guard takes lanes out of their group", "[freedom]") {
+  const auto out = run(GENERATE(Free{}, apart()), std::string(kGroups) + R"(
+    mov.u32 %r9, 7; shl.b32 %r3, 0x55, %r4;
+    @%p1 redux.sync.or.b32 %r9, %r5, %r3;)");
+  for (uint32_t lane = 0; lane < 32; ++lane)
+    CHECK(out[lane] == (lane >= 8 ? 7 : lane % 2 == 0 ? 0x55u : 0xAAu));
+}
+
+TEST_CASE("a lane is in its own member mask, and nothing comes to it from another group", "[freedom]") {
+  const Free policy = GENERATE(Free{}, apart());
+  const auto fault = [&](const std::string& text) { return fault_of([&] { run(policy, kGroups + text); }); };
+  const auto outside =
+      fault("setp.eq.u32 %p2, %r1, 3; @%p2 mov.u32 %r3, 1; redux.sync.or.b32 %r9, %r5, %r3;");
+  CHECK(outside.kind() == FaultKind::kProtocol);
+  CHECK(says(outside, "lanes 0x8 execute the instruction but its member mask is 0x1"));
+  CHECK(fault("shfl.sync.bfly.b32 %r9, %r1, 1, 31, %r3;").kind() == FaultKind::kPoison);
+}
+
+TEST_CASE("a group waits for the lanes that its member mask names, and for no others", "[freedom]") {
+  const auto odd_lanes_name_all = [](const std::string& rest) {
+    return run(GENERATE(Free{}, apart()), std::string(kGroups) + R"(
+      setp.eq.u32 %p2, %r4, 1; @%p2 mov.u32 %r3, -1;
+      redux.sync.or.b32 %r9, %r5, %r3;)" + rest);
+  };
+  // The even lanes, which have been at the instruction for each other only, come to the end.
+  const auto out = odd_lanes_name_all("");
+  for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == (lane % 2 == 0 ? 0x55555555u : 0xAAAAAAAAu));
+  CHECK(fault_of([&] { odd_lanes_name_all("bar.sync 0;"); }).kind() == FaultKind::kProtocol);
+  CHECK(fault_of([&] { odd_lanes_name_all("barrier.sync 0;"); }).kind() == FaultKind::kDeadlock);
+}
+
 TEST_CASE("bar.red gives every thread the result of its own generation", "[freedom]") {
   // Warp 1 runs ahead into the next generation, of other threads, before warp 0 reads its result.
   const auto out = run(late(), R"(
