@@ -314,6 +314,20 @@ void RaceChecker::touch_runs(const Touch& later, const std::vector<Region>& regi
   }
 }
 
+void RaceChecker::find_same_stores(const AsyncIssue& issue, AsyncOperation& op) {
+  if (issue.instruction == 0) return;
+  std::vector<BulkStore>& stores = state_.grid->stores;
+  if (state_.grid->store_instruction != issue.instruction) stores.clear();
+  state_.grid->store_instruction = issue.instruction;
+  auto same = std::find_if(stores.begin(), stores.end(), [&](const BulkStore& store) {
+    return store.reads == issue.reads && store.writes == issue.writes;
+  });
+  if (same == stores.end()) same = stores.insert(same, {&op, 0, issue.reads, issue.writes});
+  op.same_store = same->first;
+  op.same_lanes = same->lanes;
+  same->lanes |= op.lanes;
+}
+
 void RaceChecker::issue(const AsyncIssue& issue) {
   ++state_.now;
   WarpState& w = state_.warp(issue.thread);
@@ -338,6 +352,7 @@ void RaceChecker::issue(const AsyncIssue& issue) {
       op.done = component(Part::kBulkDone, number);
       op.sources = component(Part::kBulkRead, number);
       w.bulk_lanes |= op.lanes;
+      find_same_stores(issue, op);
       break;
     case Kind::kCpAsync:
       op.done = component(Part::kCpAsync, number);

@@ -49,6 +49,7 @@ class RaceChecker : public Observer, public Clocks {
   bool touchable(const Touch& later, const Region& region, const Knowledge& knowledge);
   void hit(const Touch& earlier, const Touch& later, const Verdict& verdict, const Region& region,
            const Knowledge& knowledge, uint64_t from, uint64_t to, LineMask mask);
+  void find_same_stores(const AsyncIssue& issue, AsyncOperation& op);
   void issue_regions(const AsyncIssue& issue, const AsyncOperation& op, const Knowledge& knowledge);
   void publish(const Access& a);
   // race_mbarrier.cpp

@@ -41,8 +41,14 @@ static bool knows_lanes(const VectorClock& clock, const Touch& earlier, const To
 
 static bool known(const VectorClock& clock, const Touch& earlier, const Touch& later, const Region& region,
                   bool program_order) {
-  return earlier.operation != nullptr ? earlier.operation->known(clock, earlier.write, region)
-                                      : knows_lanes(clock, earlier, later, program_order);
+  const AsyncOperation* op = earlier.operation;
+  if (op == nullptr) return knows_lanes(clock, earlier, later, program_order);
+  if (op->known(clock, earlier.write, region)) return true;
+  // A reader that knows the end of one of several stores of the same bytes finds these bytes.
+  if (op->same_lanes == 0 || !earlier.write || later.write) return false;
+  for (uint32_t rest = op->same_lanes | op->lanes; rest != 0; rest &= rest - 1)
+    if (clock.knows(op->done, rest & -rest, op->issued)) return true;
+  return false;
 }
 
 // True when a proxy fence for this memory comes after the earlier touch.
@@ -203,6 +209,15 @@ static Verdict judge_proxies(const ProxyFences& fences, const Touch& earlier, co
   return {};
 }
 
+// Lanes of one instruction that take the same bytes of shared memory to the same place. Whoever changes the
+// source between two of these stores has a race with the store that reads it later. By the ISA two writes of
+// the same bytes are a conflict whatever they write, so this is what it is for ordinary stores.
+static bool copies_the_same(const Touch& earlier, const Touch& later) {
+  return earlier.write && later.write && earlier.operation != nullptr && later.operation != nullptr &&
+         earlier.operation->same_store != nullptr &&
+         earlier.operation->same_store == later.operation->same_store;
+}
+
 bool stores_the_same(const Touch& earlier, const Touch& later) {
   return earlier.digest != 0 && earlier.digest == later.digest && earlier.warp == later.warp &&
          earlier.mask == later.mask && earlier.work == later.work;
@@ -245,6 +260,7 @@ Verdicts judge(const RaceState& state, const Touch& earlier, const Touch& later,
     return {{{"race-grids", state.host.before(first, second, true) ? Lack::kGridWait : Lack::kHost}}};
   }
   if (region.memory == Memory::kTensor) return {judge_tensor(state, earlier, later, knowledge, region)};
+  if (copies_the_same(earlier, later)) return {{{"warp-same-write", Lack::kInstruction}}};
   if (known(knowledge.happens_before, earlier, later, region, true))
     return {judge_proxies(knowledge.fenced, earlier, later, region)};
   const Verdict order = unordered(state, earlier, later, knowledge, region);

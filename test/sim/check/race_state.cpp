@@ -7,7 +7,7 @@ namespace sim {
 
 bool AsyncOperation::known(const VectorClock& clock, bool write, const Region& region) const {
   if (done != 0) {
-    if (clock.knows(done, lanes, issued)) return true;
+    if (clock.knows(done, write ? lanes | same_lanes : lanes, issued)) return true;
     return !write && sources != 0 && clock.knows(sources, lanes, issued);
   }
   if (signals.empty()) return false;

@@ -47,6 +47,10 @@ struct AsyncOperation {
     bool landed = false;
   };
   std::vector<Signal> signals;
+  // Bulk stores: the first one of the same instruction that takes the same source to the same place, which may
+  // be this one, and the lanes that issued such a store before this one.
+  const AsyncOperation* same_store = nullptr;
+  uint32_t same_lanes = 0;
   VectorClock cause;            // what led to the issue
   VectorClock complete_before;  // kCommit: operations that were complete at the issue
   Region accumulator;           // kMma, kTmemCopy: the tensor memory it writes
@@ -54,7 +58,8 @@ struct AsyncOperation {
   bool tensor_core() const { return is(AsyncIssue::Kind::kMma) || is(AsyncIssue::Kind::kTmemCopy); }
   // True for copies by the generic proxy: cp.async, st.async.
   bool generic() const { return is(AsyncIssue::Kind::kCpAsync) || is(AsyncIssue::Kind::kStAsync); }
-  // True when `clock` knows the end of its touching `region`.
+  // True when `clock` knows the end of its touching `region`. What it writes has been written for good when
+  // the same stores of other lanes have ended, too.
   bool known(const VectorClock& clock, bool write, const Region& region) const;
 };
 
@@ -110,6 +115,13 @@ struct Publication {
 struct CommitRecord {
   Time issued = 0;
   const AsyncOperation* operation = nullptr;
+};
+
+// Bulk stores of one instruction that take the same source to the same place.
+struct BulkStore {
+  const AsyncOperation* first = nullptr;
+  uint32_t lanes = 0;
+  std::vector<Region> reads, writes;
 };
 
 // Says what a grid did about programmatic dependent launch.
@@ -182,7 +194,9 @@ struct GridState {
   std::map<std::tuple<Memory, uint64_t, uint64_t>, Publication> published;  // by memory, owner, address
   std::unordered_map<uint64_t, AsyncOperation*> by_id;
   std::unordered_map<Component, std::vector<CommitRecord>> commits;  // by queue and lane of the issuer
-  Knowledge sequential;                                              // passes between fence.sc
+  uint64_t store_instruction = 0;  // the latest execution of an instruction that issued bulk stores
+  std::vector<BulkStore> stores;   // what it issued, once for each source and place
+  Knowledge sequential;            // passes between fence.sc
   CtaShadow shadow;
 };
 

@@ -37,10 +37,10 @@ __global__ void store_kernel(const __grid_constant__ CUtensorMap map, uint32_t* 
     if constexpr (d == Store::kFenceBeforeBarrier)
       if (thread == 0) fence_proxy_async_shared();
     if constexpr (d != Store::kNoBarrier) __syncthreads();
-    if (thread == 0) {
+    if (thread == 0 || (d == Store::kTwoLanesStore && thread == 1 && tile == 1)) {
       if constexpr (d == Store::kFenceByIssuerAfterBarrier) fence_proxy_async_shared();
       if (tile == 0) tensor_store(&map, 0, 0, buffer);
-      else bulk_store(tiles + tile * kWords, smem_u32(buffer), sizeof buffer);
+      else bulk_store(tiles + tile * kWords, smem_u32(buffer) + 16 * thread, sizeof buffer - 16 * thread);
       bulk_commit_group();
     }
   }

@@ -48,6 +48,7 @@ struct Region {
   uint64_t address = 0;
   uint32_t bytes = 0;
   uint16_t lane = 0, lanes = 0, column = 0, columns = 0;
+  bool operator==(const Region&) const = default;
 };
 
 // A load, store or atomic of one lane through the generic proxy. Parameters, constants and local memory are
@@ -95,8 +96,9 @@ struct AsyncIssue {
     kWgmma,        // wgmma.mma_async: the part of one warp, the whole warp
   };
   Kind kind = Kind::kBulkLoad;
-  uint64_t id = 0;  // rising within the grid, never reused
-  Thread thread;    // kTmemLoad, kTmemStore, kWgmma: lane is the lowest of the warp, which issues as a whole
+  uint64_t id = 0;           // rising within the grid, never reused
+  uint64_t instruction = 0;  // the same for what lanes issue by one execution of an instruction; 0: not known
+  Thread thread;  // kTmemLoad, kTmemStore, kWgmma: lane is the lowest of the warp, which issues as a whole
   uint32_t mask = 0;
   int cta_group = 0;  // tcgen05: 1 or 2
   std::vector<Region> reads, writes;

@@ -223,6 +223,7 @@ void Exec::launch_parts(AsyncOp::Kind kind, uint32_t first, const std::vector<ui
 uint64_t Exec::announce(uint32_t lane, AsyncIssue&& facts) {
   facts.id = grid.next_op++;
   if (grid.observer == nullptr) return facts.id;
+  facts.instruction = grid.stats.warp_instructions;
   facts.thread = thread(lane);
   if (facts.mask == 0) facts.mask = 1u << lane;
   facts.inst = &grid.kernel.code[fragment->pc];

@@ -284,6 +284,46 @@ TEST_CASE("Bulk groups: sources are free after .read, destinations after the ful
   CHECK(run(2, 0, true) == "");
 }
 
+TEST_CASE("Bulk stores of one instruction from one source to one place break the letter of the ISA only",
+          "[race]") {
+  const auto run = [](Region from, Region to, uint64_t instruction) {
+    Events e;
+    e.instruction = 7;
+    e.store(at(0, 0, 0), kTile, global(0x90000, 4096));
+    e.instruction = instruction;
+    e.store(at(0, 0, 1), from, to);
+    return e.broken();
+  };
+  Region moved = kTile;
+  moved.address += 16;
+  CHECK(run(kTile, global(0x90000, 4096), 7) == "warp-same-write");
+  CHECK(run(kTile, global(0x90000, 4096), 8) == "race-async");
+  CHECK(run(moved, global(0x90000, 4096), 7) == "race-async");
+  CHECK(run(kTile, global(0x90010, 4096), 7) == "race-async");
+  CHECK(run(kTile, global(0xA0000, 4096), 7) == "");
+}
+
+TEST_CASE("Of bulk stores of the same bytes a reader needs the end of one, a writer the end of all",
+          "[race]") {
+  const auto run = [](bool first_waits, bool second_waits, bool write) {
+    Events e;
+    e.instruction = 7;
+    for (const uint32_t lane : {0, 1}) e.store(at(0, 0, lane), kTile, global(0x90000, 4096));
+    for (const uint32_t lane : {0, 1}) e.plain(Sync::kBulkCommit, at(0, 0, lane));
+    if (first_waits) e.group_wait(Sync::kBulkWait, at(0, 0, 0), 0, false);
+    if (second_waits) e.group_wait(Sync::kBulkWait, at(0, 0, 1), 0, false);
+    e.warp_sync(0, 0);
+    if (write) e.write(at(0, 0, 2), global(0x90010, 4));
+    else e.read(at(0, 0, 2), global(0x90010, 4));
+    return e.broken();
+  };
+  const bool write = GENERATE(false, true);
+  CHECK(run(true, true, write) == "warp-same-write");
+  CHECK(run(true, false, write) == (write ? "race-async warp-same-write" : "warp-same-write"));
+  CHECK(run(false, true, write) == (write ? "race-async warp-same-write" : "warp-same-write"));
+  CHECK(run(false, false, write) == "race-async warp-same-write");
+}
+
 TEST_CASE("A flag that publishes a TMA store needs the full wait", "[race]") {
   const auto run = [](bool read) {
     Events e;

@@ -237,6 +237,7 @@ class Events {
   }
 
   // ---- asynchronous operations ----
+  uint64_t instruction = 0;  // that issues those which follow
   uint64_t issue(Kind kind, Thread t, std::vector<Region> reads, std::vector<Region> writes,
                  std::vector<AsyncIssue::Signal> barriers = {}, int group = 1) {
     AsyncIssue i;
@@ -250,6 +251,7 @@ class Events {
     for (Region& r : i.writes) r.write = true;
     i.barriers = std::move(barriers);
     i.inst = inst();
+    i.instruction = instruction;
     checker.issue(i);
     return i.id;
   }
