@@ -179,7 +179,7 @@ constexpr OpcodeRow kRows[] = {
     {"tcgen05", "dealloc sync aligned", "@group b32", "ss", tcgen05_dealloc},
     {"tcgen05", "relinquish_alloc_permit sync aligned", "@group", "", tcgen05_relinquish},
     {"tcgen05", "cp", "@group @cpshape", "as", tcgen05_cp},
-    {"tcgen05", "mma kind::f16", "@group @collector", "ansss", tcgen05_mma},
+    {"tcgen05", "mma kind::f16", "@group @collector", "anssvs", tcgen05_mma},
     {"tcgen05", "mma block_scale",
      "kind::mxf4 kind::mxf4nvf4 @group block16 block32 scale_vec::2X scale_vec::4X @collector", "anssaas",
      tcgen05_mma_scaled},
@@ -279,6 +279,7 @@ bool operands_fit(const char* pattern, const std::vector<ptx::Operand>& operands
       optional = true;
       continue;
     }
+    if (*p == 'v' && (i == operands.size() || operands[i].kind != ptx::Operand::Kind::kVector)) continue;
     if (i == operands.size()) return optional;
     if (!fits(*p, operands[i])) return false;
     ++i;

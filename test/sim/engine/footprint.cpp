@@ -36,14 +36,30 @@ std::vector<ByteRange> operand_ranges(const MmaOp& op, bool operand_b) {
   return merged_chunks(std::move(chunks));
 }
 
-std::vector<CellRange> accumulator_cells(const MmaOp& op) {
+std::vector<CellRange> accumulator_cells(const MmaOp& op, int cta) {
   const MmaShape shape = decode_shape(op);
   const int column = column_of(op.d_tmem);
-  if (shape.rows_per_cta(op.cta_group) == 128) return {{0, 128, column, shape.n}};
-  if (op.cta_group == 2) return {{0, 128, column, shape.n / 2}};
-  std::vector<CellRange> cells;  // 16 rows in every quarter of the lanes
-  for (int quarter = 0; quarter < 4; ++quarter)
-    cells.push_back({32 * quarter + lane_of(op.d_tmem), 16, column, shape.n});
+  std::vector<CellRange> whole;
+  if (shape.rows_per_cta(op.cta_group) == 128) {
+    whole = {{0, 128, column, shape.n}};
+  } else if (op.cta_group == 2) {
+    whole = {{0, 128, column, shape.n / 2}};
+  } else {  // 16 rows in every quarter of the lanes
+    for (int quarter = 0; quarter < 4; ++quarter)
+      whole.push_back({32 * quarter + lane_of(op.d_tmem), 16, column, shape.n});
+  }
+  std::vector<CellRange> cells;
+  for (const CellRange& range : whole) {
+    bool joins = false;
+    for (int lane = range.lane; lane < range.lane + range.lanes; ++lane) {
+      if (op.keeps(cta, lane)) joins = false;
+      else if (joins) ++cells.back().lanes;
+      else {
+        cells.push_back({lane, 1, range.column, range.columns});
+        joins = true;
+      }
+    }
+  }
   return cells;
 }
 

@@ -26,8 +26,10 @@ std::vector<ByteRange> merged_chunks(std::vector<uint32_t> chunks);
 // are none for A in tensor memory.
 std::vector<ByteRange> operand_ranges(const MmaOp& op, bool operand_b);
 
-// Return, for each CTA, the cells of D, and those of the scale factors of A and B or of A in tensor memory.
-std::vector<CellRange> accumulator_cells(const MmaOp& op);
+// Returns the cells of D in a CTA of the pair, without the lanes that are kept.
+std::vector<CellRange> accumulator_cells(const MmaOp& op, int cta);
+
+// Returns, for each CTA, the cells of the scale factors of A and B or of A in tensor memory.
 std::vector<CellRange> operand_cells(const MmaOp& op);
 
 std::vector<ByteRange> cp_source(CpShape shape, uint64_t smem_desc);

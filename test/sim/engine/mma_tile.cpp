@@ -15,6 +15,7 @@
 //
 // Scale factor k of row r: byte k of column base + r/32, lane r%32, copied to all four quarters of the lanes.
 // Which quarter feeds which output row is not published, so the copies must agree.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -45,18 +46,26 @@ DRow d_row(const MmaOp& op, const MmaShape& shape, int m) {
   return {m, 64, 2};
 }
 
-void read_d(const MmaOp& op, const MmaShape& shape, const Tmem& tmem, int m, uint32_t* cells) {
+// Accesses the runs of a row of D that are not in lanes that are kept. Those read as zero.
+void read_d(const MmaOp& op, const MmaShape& shape, const CtaMemory& memory, int cta, int m,
+            uint32_t* cells) {
   const DRow row = d_row(op, shape, m);
   const int run = shape.n / row.runs;
-  for (int i = 0; i < row.runs; ++i)
-    tmem.read_row(row.lane + i * row.lane_step, column_of(op.d_tmem), run, cells + i * run);
+  for (int i = 0; i < row.runs; ++i) {
+    const int lane = row.lane + i * row.lane_step;
+    if (op.keeps(cta, lane)) std::fill_n(cells + i * run, run, 0);
+    else memory.tmem->read_row(lane, column_of(op.d_tmem), run, cells + i * run);
+  }
 }
 
-void write_d(const MmaOp& op, const MmaShape& shape, Tmem& tmem, int m, const uint32_t* cells) {
+void write_d(const MmaOp& op, const MmaShape& shape, const CtaMemory& memory, int cta, int m,
+             const uint32_t* cells) {
   const DRow row = d_row(op, shape, m);
   const int run = shape.n / row.runs;
-  for (int i = 0; i < row.runs; ++i)
-    tmem.write_row(row.lane + i * row.lane_step, column_of(op.d_tmem), run, cells + i * run);
+  for (int i = 0; i < row.runs; ++i) {
+    const int lane = row.lane + i * row.lane_step;
+    if (!op.keeps(cta, lane)) memory.tmem->write_row(lane, column_of(op.d_tmem), run, cells + i * run);
+  }
 }
 
 // ---- block-scaled ----
@@ -150,10 +159,10 @@ void execute_block_scaled(const MmaOp& op, const MmaShape& shape, const CtaMemor
         shape.n, sfb.data());
     uint32_t* cells = reinterpret_cast<uint32_t*>(d.data());
     if (op.accumulate)
-      for (int m = 0; m < rows; ++m) read_d(op, shape, *memory.tmem, m, cells + m * shape.n);
+      for (int m = 0; m < rows; ++m) read_d(op, shape, memory, cta, m, cells + m * shape.n);
     mma_block_scaled_tile(a.data(), b.data(), sfa.data(), sfb.data(), groups, rows, shape.n, op.accumulate,
                           d.data(), format);
-    for (int m = 0; m < rows; ++m) write_d(op, shape, *memory.tmem, m, cells + m * shape.n);
+    for (int m = 0; m < rows; ++m) write_d(op, shape, memory, cta, m, cells + m * shape.n);
   }
 }
 
@@ -235,7 +244,7 @@ void execute_dense(const MmaOp& op, const MmaShape& shape, const CtaMemory* ctas
       fetch_dense(op, shape, a_operand, *memory.smem, rows, a.data());
     }
     for (int m = 0; m < rows; ++m) {
-      if (op.accumulate) read_d(op, shape, *memory.tmem, m, cells.data());
+      if (op.accumulate) read_d(op, shape, memory, cta, m, cells.data());
       for (int n = 0; n < shape.n; ++n) {
         uint32_t& cell = cells[static_cast<size_t>(n)];
         float c = 0;
@@ -247,7 +256,7 @@ void execute_dense(const MmaOp& op, const MmaShape& shape, const CtaMemory* ctas
         cell = shape.d_is_f16 ? f64_to_f16(sum, Round::kNearestEven)
                               : std::bit_cast<uint32_t>(f64_to_f32_toward_zero(sum));
       }
-      write_d(op, shape, *memory.tmem, m, cells.data());
+      write_d(op, shape, memory, cta, m, cells.data());
     }
   }
 }

@@ -3,6 +3,7 @@
 // and in which order these run is exec/'s business; the numerics are in numerics.h.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "sim/mem/bytes.h"
@@ -35,6 +36,12 @@ struct MmaOp {
   uint32_t idesc = 0;
   uint32_t sfa_tmem = 0, sfb_tmem = 0;
   bool accumulate = false;  // enable-input-d
+  // disable-output-lane: a set bit keeps a lane of tensor memory as it is, of which D is then neither read nor
+  // written. The first four words are the lanes of the even CTA.
+  std::array<uint32_t, 8> kept_lanes{};
+  bool keeps(int cta, int lane) const {
+    return kept_lanes[static_cast<size_t>(4 * cta + lane / 32)] >> lane % 32 & 1;
+  }
 };
 
 // Checks what the operands alone decide: M, N, reserved bits, scale ids, descriptor fields and the alignment

@@ -168,6 +168,13 @@ MmaOp mma_operands(const Exec& x, const Inst& inst, uint32_t lane, int cta_group
   op.b_desc = x.source(inst.operands[2].value, lane);
   op.idesc = uint32_t(x.source(inst.operands[3].value, lane));
   op.accumulate = x.source(inst.operands.back().value, lane) != 0;
+  if (const Operand& kept = inst.operands[4]; kept.kind == Operand::Kind::kVector) {
+    if (kept.items.size() != size_t(4 * cta_group))
+      throw Fault(FaultKind::kUnsupported, "the lanes that a tcgen05.mma keeps are " +
+                                               std::to_string(kept.items.size()) + " registers, not " +
+                                               std::to_string(4 * cta_group));
+    for (size_t i = 0; i < kept.items.size(); ++i) op.kept_lanes[i] = uint32_t(x.source(kept.items[i], lane));
+  }
   return op;
 }
 
@@ -197,8 +204,11 @@ AsyncIssue mma_facts(const Group& group, const Inst& inst, const MmaOp& op) {
   add(&facts.reads, group, operand_ranges(op, false));
   add(&facts.reads, group, operand_ranges(op, true));
   add(&facts.reads, group, operand_cells(op), false);
-  if (op.accumulate) add(&facts.reads, group, accumulator_cells(op), false);
-  add(&facts.writes, group, accumulator_cells(op), true);
+  for (int i = 0; i < group.size; ++i)
+    for (const CellRange& range : accumulator_cells(op, i)) {
+      if (op.accumulate) facts.reads.push_back(cell_region(*group.ctas[i], range, false));
+      facts.writes.push_back(cell_region(*group.ctas[i], range, true));
+    }
   facts.a_desc = op.a_in_tmem ? op.a_tmem : op.a_desc;
   facts.b_desc = op.b_desc;
   facts.idesc = op.idesc;

@@ -154,7 +154,7 @@ static size_t fill(const sim::MmaOp& op, Cta* ctas, size_t missing) {
           if (piece++ != missing) ctas[c].smem.write(range.offset + i, zeros, 16);
     std::vector<sim::CellRange> cells = sim::operand_cells(op);
     if (op.accumulate)
-      for (const sim::CellRange& range : sim::accumulator_cells(op)) cells.push_back(range);
+      for (const sim::CellRange& range : sim::accumulator_cells(op, c)) cells.push_back(range);
     for (const sim::CellRange& range : cells)
       for (int lane = range.lane; lane < range.lane + range.lanes; ++lane)
         for (int column = range.column; column < range.column + range.columns; ++column)
@@ -170,9 +170,10 @@ static void check_written(const sim::MmaOp& op, const Cta* ctas) {
       return lane >= r.lane && lane < r.lane + r.lanes && column >= r.column && column < r.column + r.columns;
     });
   };
-  const auto d = sim::accumulator_cells(op), operands = sim::operand_cells(op);
+  const auto operands = sim::operand_cells(op);
   int wrong = 0;
-  for (int c = 0; c < op.cta_group; ++c)
+  for (int c = 0; c < op.cta_group; ++c) {
+    const auto d = sim::accumulator_cells(op, c);
     for (int lane = 0; lane < 128; ++lane)
       for (int column = 0; column < 96; ++column) {
         if (covers(operands, lane, column)) continue;
@@ -184,6 +185,7 @@ static void check_written(const sim::MmaOp& op, const Cta* ctas) {
         }
         wrong += written != covers(d, lane, column);
       }
+  }
   CHECK(wrong == 0);
 }
 
@@ -222,6 +224,7 @@ TEST_CASE("footprint: a multiplication reads and writes all of what it says, and
     op.idesc = 8u << 24 | 4u << 17 | 1u << 4;
     op.a_desc = 0x4000404000000000 | 0x8000 >> 4;
     op.b_desc = 0x4000404000000000 | 0x10000 >> 4;
+    if (GENERATE(false, true)) op.kept_lanes = {5, 0, ~0u, 0, 0x80000000, 0xFFFF0000, 0, ~0u};
   }
   const auto execute = [&](size_t missing) {
     std::vector<Cta> ctas(2);

@@ -51,6 +51,54 @@ TEST_CASE("a pair of CTAs multiplies one tile from both shared memories, and the
   check_product(kPair, run(kPair, kWaitForMma, kFree));
 }
 
+TEST_CASE("tcgen05.mma leaves the lanes alone that its vector names", "[tcgen05]") {
+  // The second multiplication is one of f16, of the same bytes, all of whose results are others.
+  const auto text = [](const std::string& lanes, const std::string& end = "") {
+    const std::string text = multiply(kSingle, kWaitForMma, kFree);
+    const size_t at = text.rfind("tcgen05.mma.");
+    return text.substr(0, at) +
+           "mov.u32 %r35, 0x08040010; mov.u32 %r36, 0; mov.u32 %r37, -1; setp.ne.u32 %p8, %r34, %r34;\n"
+           "  tcgen05.mma.cta_group::1.kind::f16 [%r20], %rd2, %rd3, %r35" +
+           lanes + ", %p8" + end + text.substr(text.find(';', at));
+  };
+  const auto multiplied = [&](const std::string& lanes, Recorder* seen) {
+    Machine machine;
+    float* out = machine.make<float>(128 * 8);
+    sim::LaunchOptions options;
+    options.observer = seen;
+    machine.run(text(lanes), sim_test::shape(1, 128, 1, 18432 + 64), {&out}, options);
+    return machine.fetch(out, 128 * 8);
+  };
+  const auto [lanes, kept] = GENERATE(table<std::string, uint32_t>({{"", 0},
+                                                                    {", {%r36, %r36, %r36, %r36}", 0},
+                                                                    {", {%r37, %r36, %r37, %r36}", 5},
+                                                                    {", {%r37, %r37, %r37, %r37}", 15}}));
+  Recorder seen;
+  const std::vector<float> d = multiplied(lanes, &seen);
+  int wrong = 0;
+  for (size_t lane = 0; lane < 128; ++lane)
+    for (size_t n = 1; n < 8; ++n) {
+      const float first = 64 * (lane < 64 ? 1.0f : 2.0f) * kE2m1[n];
+      wrong += (d[lane * 8 + n] == first) != ((kept >> lane / 32 & 1) != 0);
+    }
+  CHECK(wrong == 0);
+  // What is kept is no part of what the operation is said to write.
+  uint32_t written = 0;
+  for (const sim::Region& region : seen.of(sim::AsyncIssue::Kind::kMma).back().writes)
+    for (uint32_t lane = region.lane; lane < uint32_t(region.lane + region.lanes); lane += 32)
+      written |= 1u << lane / 32;
+  CHECK(written == (~kept & 15));
+
+  const auto refused = [&](const std::string& program) {
+    Machine machine;
+    float* out = machine.make<float>(128 * 8);
+    return fault_of([&] { machine.run(program, sim_test::shape(1, 128, 1, 18432 + 64), {&out}); }).kind();
+  };
+  CHECK(refused(text(", {%r36, %r36}")) == FaultKind::kUnsupported);
+  CHECK(refused(text(", {%r36, %r36, %r36, %r36}", ", 1")) == FaultKind::kUnsupported);  // scale-input-d
+  CHECK(refused(text(", {%r36, %r36, %r36, %r39}")) == FaultKind::kPoison);
+}
+
 TEST_CASE("the result does not depend on when tensor work completes", "[tcgen05]") {
   LatePolicy late;
   check_product(kSingle, run(kSingle, kWaitForMma, kFree, &late));

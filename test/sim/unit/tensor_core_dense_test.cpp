@@ -7,6 +7,7 @@
 
 #include "sim/engine/numerics.h"
 #include "sim/engine/tensor_core.h"
+#include "sim/unit/fault_of.hpp"
 #include "sim/unit/tensor_core_fixture.hpp"
 #include "support/catch.hpp"
 
@@ -147,6 +148,48 @@ TEST_CASE("tensor core: f16 accumulator layouts of 64 rows and of pairs", "[tens
     INFO("M " << c.m << " cta_group " << c.cta_group);
     CHECK(wrong == 0);
   }
+}
+
+TEST_CASE("tensor core: lanes that an MMA keeps are neither read nor written", "[tensor]") {
+  // Rows and cells of a pair with 64 rows a CTA: row m of a CTA lies in lanes m and m + 64. Only lanes that
+  // are not kept get an accumulator, which the product is added to.
+  const Layout16& layout = layouts16()[0];
+  constexpr int kN = 64, kRows = 64, kBefore = 1000;
+  MmaOp op = f16_op(2 * kRows, kN, 2, layout, layout);
+  op.accumulate = true;
+  op.kept_lanes = {1, 0x80000000, 0x0000FF00, 0, ~0u, 0, 2, ~0u};
+  const auto kept = [&](int cta, int lane) {
+    return (op.kept_lanes[size_t(4 * cta + lane / 32)] & 1u << lane % 32) != 0;
+  };
+  Cta ctas[2];
+  const int unwritten = GENERATE(0, 1);  // whether a lane that is not kept has no accumulator
+  for (int i = 0; i < 2; ++i) {
+    ctas[i].tmem.alloc(512);
+    store16(ctas[i], kA, layout, i * kRows, kRows, 1);
+    store16(ctas[i], kB, layout, i * kN / 2, kN / 2, 2);
+    for (int lane = 0; lane < 128; ++lane)
+      for (int column = 0; column < kN / 2; ++column)
+        if (!kept(i, lane) && !(unwritten != 0 && i == 1 && lane == 70))
+          ctas[i].tmem.write(lane, column, std::bit_cast<uint32_t>(float{kBefore}));
+  }
+  sim::CtaMemory memory[2] = {ctas[0].memory(), ctas[1].memory()};
+  if (unwritten != 0) {
+    CHECK(sim_test::fault_of([&] { sim::execute_mma(op, memory); }).kind() == sim::FaultKind::kPoison);
+    return;
+  }
+  sim::execute_mma(op, memory);
+  int wrong = 0;
+  for (int m = 0; m < 2 * kRows; ++m)
+    for (int n = 0; n < kN; ++n) {
+      const int cta = m / kRows, lane = m % kRows + (n >= kN / 2 ? 64 : 0), column = n % (kN / 2);
+      if (kept(cta, lane))
+        wrong +=
+            sim_test::fault_of([&] { ctas[cta].tmem.read(lane, column); }).kind() != sim::FaultKind::kPoison;
+      else
+        wrong += std::bit_cast<float>(ctas[cta].tmem.read(lane, column)) !=
+                 static_cast<float>(kBefore + product16(m, n));
+    }
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("tensor core: f16 A from TMEM, f16 accumulators", "[tensor]") {
