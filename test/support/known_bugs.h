@@ -125,6 +125,7 @@ inline constexpr KnownBug kKnownBugs[] = {
     {106, "a sum of blocks is added up in the order in which they come"},
     {107, "a shared address where an instruction takes a generic one"},
     {108, "a lane takes a value from a lane outside its member mask"},
+    {109, "a matrix starts inside a swizzle pattern, and its descriptor has no base offset"},
 };
 
 }  // namespace dualgemm_test

@@ -188,6 +188,9 @@ const std::vector<Rule> kAllRules = {
     {"commit-shared-address", kStrict, kProvenKernel, kCommit,
      "The address of a tcgen05.commit without a state space is a generic one; hardware takes a shared address, "
      "too."},
+    {"descriptor-row", kStrict, kDoc, "PTX ISA 9.7.15.5.1.2.2 Matrix Descriptor Format",
+     "The descriptor of a matrix that starts in a later row of its swizzle pattern has a base offset; hardware "
+     "swizzles by the bits of the address, so without one it reads what was written by those bits."},
     {"setmaxnreg-warpgroup", kStrict, kProvenKernel, "PTX ISA 9.7.19.5 setmaxnreg",
      "The warps of a warpgroup execute the same setmaxnreg."},
     {"machine-unsupported", kUnknown, kAssumed, "tool: a limit of the simulator",

@@ -121,7 +121,9 @@ DUALGEMM_DEVICE void multiply(float (&sums)[kAccumulators], uint32_t half, uint3
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       const uint64_t b_matrix = swizzled_matrix(b) + 2 * step;
-      if (step % 2 == 0) wgmma_shared(sums, swizzled_matrix(a) + 2 * step, b_matrix, block != 0 || step != 0);
+      const uint32_t a_start = a + (d == Warpgroup::kInsidePattern ? kRowBytes : 0);
+      const uint64_t a_matrix = swizzled_matrix(a_start) + 2 * step;
+      if (step % 2 == 0) wgmma_shared(sums, a_matrix, b_matrix, block != 0 || step != 0);
       else wgmma_registers(sums, fragments[block % 2][step / 2], b_matrix);
     }
     wgmma_commit();

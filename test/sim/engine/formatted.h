@@ -19,8 +19,8 @@ struct Formatted {
   int arguments = 0;  // that conversions took
 };
 
-// What is no conversion stays as it is written, and so does every conversion behind 32 arguments. Throws Fault
-// kUnsupported for conversions of C that the guide does not list.
+// What is no conversion stays as it is written, and so does every conversion behind 32 arguments. Throws
+// Fault kUnsupported for conversions of C that the guide does not list.
 Formatted format(const std::string& format, const FormatArguments& arguments);
 
 }  // namespace sim

@@ -36,8 +36,8 @@ struct MmaOp {
   uint32_t idesc = 0;
   uint32_t sfa_tmem = 0, sfb_tmem = 0;
   bool accumulate = false;  // enable-input-d
-  // disable-output-lane: a set bit keeps a lane of tensor memory as it is, of which D is then neither read nor
-  // written. The first four words are the lanes of the even CTA.
+  // disable-output-lane: a set bit keeps a lane of tensor memory as it is, and D is neither read nor written
+  // there. The first four words are the lanes of the even CTA.
   std::array<uint32_t, 8> kept_lanes{};
   bool keeps(int cta, int lane) const {
     return kept_lanes[static_cast<size_t>(4 * cta + lane / 32)] >> lane % 32 & 1;

@@ -65,7 +65,7 @@ SmemDescriptor decode_wgmma_descriptor(uint64_t bits) {
   d.leading = field(bits, 16, 29) * 16;
   d.stride = field(bits, 32, 45) * 16;
   d.span = kSpans[field(bits, 62, 63)];
-  if (!in_first_row_of_pattern(d))
+  if (!in_first_row_of_pattern(d) && !starts_inside_pattern(d))
     fail(FaultKind::kProtocol, "start address " + std::to_string(d.start) + " is not in the first row of a " +
                                    std::to_string(d.span * 8) +
                                    "-byte aligned swizzle pattern, but the base offset is 0");

@@ -34,6 +34,13 @@ struct WgmmaOp {
 // does.
 SmemDescriptor decode_wgmma_descriptor(uint64_t bits);
 
+// Returns whether the matrix starts in a later row of its pattern. The ISA asks for a base offset then, but
+// kernels leave it 0 with the swizzle of 128 bytes, and an H100 swizzles by the bits of the address, as for
+// any other start.
+inline bool starts_inside_pattern(const SmemDescriptor& d) {
+  return d.span == 128 && !in_first_row_of_pattern(d);
+}
+
 // Checks what the operands alone decide. Throws Fault kProtocol or kUnsupported.
 void check_wgmma(const WgmmaOp& op);
 

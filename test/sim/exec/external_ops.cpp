@@ -1,5 +1,5 @@
-// external_ops.cpp -- calls of the functions that a module only declares: vprintf, to which nvcc turns printf,
-// and __assertfail, to which it turns a failed assert.
+// external_ops.cpp -- calls of the functions that a module only declares: vprintf, to which nvcc turns
+// printf, and __assertfail, to which it turns a failed assert.
 #include <cstdio>
 #include <string>
 
@@ -80,11 +80,11 @@ void print(Exec& x, const Inst& inst) {
     const auto text = [&](size_t i) { return read_text(x, argument(x, inst.operands[i], lane, 8), lane); };
     const std::string condition = text(0), file = text(1), function = text(3);
     const std::string line = std::to_string(argument(x, inst.operands[2], lane, 4));
-    const std::string told = file + ":" + line + ": " + function + ": block: " +
-                             triple(x, lane, Special::kCtaidX, Special::kCtaidY, Special::kCtaidZ) +
-                             ", thread: " +
-                             triple(x, lane, Special::kTidX, Special::kTidY, Special::kTidZ) +
-                             " Assertion `" + condition + "` failed.\n";
+    const std::string told =
+        file + ":" + line + ": " + function +
+        ": block: " + triple(x, lane, Special::kCtaidX, Special::kCtaidY, Special::kCtaidZ) +
+        ", thread: " + triple(x, lane, Special::kTidX, Special::kTidY, Special::kTidZ) + " Assertion `" +
+        condition + "` failed.\n";
     std::fwrite(told.data(), 1, told.size(), x.grid.err);
     if (fault.empty())
       fault = "assertion failed: " + condition + ", " + file + ":" + line + " in " + function;

@@ -266,6 +266,15 @@ std::string wgmma_wait_text(const Warp& warp, uint64_t operations) {
   return out;
 }
 
+static void check_start(const Exec& x, const char* name, uint64_t descriptor) {
+  const SmemDescriptor d = decode_wgmma_descriptor(descriptor);
+  if (starts_inside_pattern(d))
+    x.remark("descriptor-row",
+             std::string(name) + " starts at " + hex(d.start) + ", in row " +
+                 std::to_string(d.start / d.span % 8) + " of a swizzle pattern, but the base offset is 0",
+             "a start in the first row of a pattern, or the base offset");
+}
+
 namespace op {
 
 void wgmma_mma(Exec& x, const Inst& inst) {
@@ -278,6 +287,8 @@ void wgmma_mma(Exec& x, const Inst& inst) {
     check_same(op, at->mma->op);
   } else {
     sim::check_wgmma(op);
+    if (!op.a_in_registers) check_start(x, "matrix A", op.a_desc);
+    check_start(x, "matrix B", op.b_desc);
     at->mma = std::make_shared<WgmmaGathering>();
     at->mma->op = op;
   }

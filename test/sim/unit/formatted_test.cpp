@@ -1,5 +1,5 @@
-// formatted_test.cpp -- printf and assert in device code: what format strings become, and calls of vprintf and
-// __assertfail.
+// formatted_test.cpp -- printf and assert in device code: what format strings become, and calls of vprintf
+// and __assertfail.
 #include <bit>
 #include <cstdio>
 
@@ -152,8 +152,10 @@ std::string call(const std::string& guard, const std::string& store) {
     cvta.global.u64 %rd6, two; st.local.u64 [held+16], %rd6;
     cvta.global.u64 %rd4, form;
     st.param.b64 [f], %rd4; st.param.b64 [a], %rd3;
-    )" + guard + R"( call (status), vprintf, (f, a);
-    )" + guard + R"( ld.param.b32 %r2, [status];
+    )" + guard +
+         R"( call (status), vprintf, (f, a);
+    )" + guard +
+         R"( ld.param.b32 %r2, [status];
     st.global.u32 [%rd1], %r2; ret;)";
 }
 
@@ -192,7 +194,8 @@ TEST_CASE("a failed assertion prints a line for each lane, and ends the grid", "
 
 TEST_CASE("a function without a body that the machine does not provide is refused at the launch",
           "[formatted]") {
-  for (const char* declared : {".extern .func puts (.param .b64 a);", ".extern .func vprintf (.param .b64 a);"}) {
+  for (const char* declared :
+       {".extern .func puts (.param .b64 a);", ".extern .func vprintf (.param .b64 a);"}) {
     const std::string name = declared[14] == 'p' ? "puts" : "vprintf";
     const auto fault = lanes_fault("call " + name + ", (%rd1); ret;", 1, declared);
     CHECK(fault.kind() == FaultKind::kUnsupported);

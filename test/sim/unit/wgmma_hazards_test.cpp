@@ -201,7 +201,8 @@ TEST_CASE("wgmma: descriptors and elements that mean nothing", "[wgmma]") {
   CHECK(says(with("or.b64 %rd11, %rd11, 16384;"), "bits 14-15"));
   CHECK(says(with("or.b64 %rd11, %rd11, 70368744177664;"), "bits 46-48"));  // tcgen05 has a constant there
   CHECK(with("or.b64 %rd10, %rd10, 562949953421312;").kind() == FaultKind::kUnsupported);  // base offset 1
-  CHECK(says(with("add.u64 %rd10, %rd10, 8;"), "first row"));  // 128 bytes: the second row of the pattern
+  // Swizzle of 64 bytes, from the second row of the pattern.
+  CHECK(says(with("xor.b64 %rd10, %rd10, 0xC000000000000000; add.u64 %rd10, %rd10, 4;"), "first row"));
   CHECK(with("add.u64 %rd11, %rd11, 8192;").kind() == FaultKind::kBounds);
   const auto load = [](const std::string& operands) {
     Program bad = small();

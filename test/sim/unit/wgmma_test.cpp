@@ -56,6 +56,28 @@ TEST_CASE("wgmma: steps of 32 bytes along K inside a swizzled row", "[wgmma]") {
   CHECK(run(problem) == expected(problem));
 }
 
+TEST_CASE("wgmma: a start inside a pattern of 128-byte rows is swizzled by the bits of the address",
+          "[wgmma]") {
+  // The matrices lie `rows` rows behind the start of a pattern. Written by the bits of the address they give
+  // the product, and written as if a pattern began where they begin they do not. Both are remarked on.
+  const uint32_t rows = GENERATE(0u, 1u, 3u, 7u, 8u), step = GENERATE(0u, 1u);
+  const bool by_address = GENERATE(true, false);
+  const std::string behind = std::to_string(8 * rows + 2 * step);
+  Program program;
+  program.body = "add.u64 %rd10, %rd10, " + behind + "; add.u64 %rd11, %rd11, " + behind + ";" +
+                 program.mma(true, "%p1, 1, 1, 0, 0") + kWait;
+  Problem problem(program);
+  for (Layout* layout : {&problem.a_layout, &problem.b_layout})
+    layout->place = [=](uint32_t r, uint32_t c) {
+      return (r + rows) * 128 + ((c + 2 * step) ^ (by_address ? r + rows : r) % 8) * 16;
+    };
+  sim_test::Recorder seen;
+  const bool right = run(problem, "default", 0, &seen) == expected(problem);
+  const bool inside = rows % 8 != 0;
+  CHECK(right == (by_address || !inside));
+  CHECK(seen.remarks == std::vector<std::string>(inside ? 1 : 0, "descriptor-row"));
+}
+
 TEST_CASE("wgmma: signs, and accumulators that are not read", "[wgmma]") {
   const auto [end, factor, accumulate] =
       GENERATE(Catch::Generators::table<std::string, int, bool>({{"%p1, -1, 1, 0", -1, true},
