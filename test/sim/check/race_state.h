@@ -47,8 +47,8 @@ struct AsyncOperation {
     bool landed = false;
   };
   std::vector<Signal> signals;
-  // Bulk stores: the first one of the same instruction that takes the same source to the same place, which may
-  // be this one, and the lanes that issued such a store before this one.
+  // Bulk stores: the first one of the same instruction that takes the same source to the same place, which
+  // may be this one, and the lanes that issued such a store before this one.
   const AsyncOperation* same_store = nullptr;
   uint32_t same_lanes = 0;
   VectorClock cause;            // what led to the issue

@@ -79,7 +79,7 @@ struct Exec {
   void wait(Wait&& w, bool resume_after);
   // Lanes with different member masks part here: those with the mask of the lowest lane execute the
   // instruction, the others execute it after them, and all meet again behind it. Returns false when the
-  // fragment sleeps until all lanes of the mask are at this instruction. `event` is what the observer is told.
+  // fragment sleeps until all lanes of the mask are at this instruction. The observer is told of `event`.
   bool gather(const Value& mask_of, SyncEvent::Kind event = SyncEvent::Kind::kWarpMeet);
   bool converged();  // .aligned; false: asleep until the other live lanes are here
   bool meet(uint32_t members, bool aligned);

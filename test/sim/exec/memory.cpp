@@ -57,8 +57,8 @@ Space classify(Space space, uint64_t address) {
 }
 
 // Returns the address of the shared space that an operand names. An address of a named space is truncated to
-// the 32 bits of that space (PTX ISA 6.4.1), so the lower half of a generic address of the shared window names
-// the same bytes. A generic address is taken whole: what is outside the window stays outside.
+// the 32 bits of that space (PTX ISA 6.4.1), so the lower half of a generic address of the shared window
+// names the same bytes. A generic address is taken whole: what is outside the window stays outside.
 uint64_t shared_address(Space space, uint64_t address) {
   return space == Space::kGeneric ? address - kSharedWindow : uint32_t(address);
 }

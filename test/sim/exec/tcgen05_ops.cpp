@@ -341,8 +341,9 @@ void tcgen05_mma_scaled(Exec& x, const Inst& inst) {
   }
 }
 
-// Without a state space the address is generic, and one outside the window of shared memory is undefined by the
-// ISA. ptxas takes the lower half of the register in either case, so hardware takes a shared address as well.
+// Without a state space the address is generic, and one outside the window of shared memory is undefined by
+// the ISA. ptxas takes the lower half of the register in either case, so hardware takes a shared address as
+// well.
 static Exec::Shared commit_barrier(const Exec& x, const Inst& inst, uint32_t lane) {
   const uint64_t address = x.address(inst.operands[0], lane);
   if (inst.space != Space::kGeneric || address >> 32 != 0) return x.shared_of(inst.space, address, 8);

@@ -249,7 +249,8 @@ TEST_CASE("an address of tcgen05.ld or .st that names lanes of another place is 
   CHECK(fault_of([&] { rules(256); }).kind() == FaultKind::kBounds);
 }
 
-// %rd2 is the shared address of `buffer`, %rd3 its generic address, %rd4 the shared one below other upper bits.
+// %rd2 is the shared address of `buffer`, %rd3 its generic address, %rd4 the shared one below other upper
+// bits.
 const char* const kWideAddresses = R"(
   mov.u32 %r2, buffer; cvt.u64.u32 %rd2, %r2; cvta.shared.u64 %rd3, %rd2; or.b64 %rd4, %rd2, 0x1234500000000;
 )";
