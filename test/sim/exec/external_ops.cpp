@@ -10,7 +10,7 @@
 namespace sim {
 namespace {
 
-constexpr size_t kLongestText = 1 << 20;
+constexpr size_t kLongestText = 1 << 20;  // so that a text without an end is not read for ever
 
 std::string read_text(Exec& x, uint64_t address, uint32_t lane, size_t longest = kLongestText) {
   std::string text;

@@ -73,11 +73,13 @@ const std::string& SourceMap::function_name(std::string_view label, int64_t offs
 
 // A label stands at the start of a line or behind blanks, and ends with a colon; no byte has one.
 void SourceMap::index_labels() const {
+  size_t begin = 0;
   for (size_t colon = strings_.find(':'); colon != std::string_view::npos;
-       colon = strings_.find(':', colon + 1)) {
-    const size_t blank = strings_.find_last_of(" \t\n", colon),
-                 begin = blank == std::string_view::npos ? 0 : blank + 1;
-    labels_.try_emplace(strings_.substr(begin, colon - begin), colon + 1);
+       colon = strings_.find(':', begin)) {
+    std::string_view label = strings_.substr(begin, colon - begin);
+    label.remove_prefix(label.find_last_of(" \t\n") + 1);  // npos + 1 is 0
+    begin = colon + 1;
+    labels_.try_emplace(label, begin);
   }
 }
 
