@@ -19,6 +19,7 @@ inline constexpr int32_t kSfAtomElems = 64;
 inline constexpr int32_t kSfBlock = 16;                            // elements that share a factor
 inline constexpr int32_t kSfAtomBlocks = kSfAtomElems / kSfBlock;  // factors of a row in an atom
 static_assert(kSfAtomBytes == kSfAtomRows * kSfAtomBlocks);
+inline constexpr int32_t kMxBlock = 32;  // elements that share a factor in MXFP4
 
 // Returns where the factor of a row and a block lies in its atom.
 DUALGEMM_HOST_DEVICE constexpr int32_t sf_offset_in_atom(int32_t row, int32_t block) {

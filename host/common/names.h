@@ -15,6 +15,7 @@ constexpr const char* dtype_name(int32_t dtype) {
     case DUALGEMM_DTYPE_FP32: return "FP32";
     case DUALGEMM_DTYPE_NVFP4: return "NVFP4";
     case DUALGEMM_DTYPE_FP8_E4M3: return "FP8_E4M3";
+    case DUALGEMM_DTYPE_MXFP4: return "MXFP4";
     default: return "unknown";
   }
 }

@@ -8,6 +8,7 @@
 
 #include "host/include/dualgemm.h"
 #include "kernel/epilogue/kinds.h"
+#include "kernel/plan.h"
 
 namespace dualgemm {
 
@@ -70,7 +71,7 @@ class GivenTensors {
 };
 
 // The tensors that a kernel reads are listed in the order in which they are checked. The first six have to be
-// given, except SFA for an A of 16 bits, and B2 and SFB2 with one product. Params has maps of these six in
+// given, except SFA for an A that is not NVFP4, and B2 and SFB2 with one product. Params has maps of these six in
 // this order.
 enum Input {
   kA,
@@ -83,6 +84,8 @@ enum Input {
   kAlpha1 = kMaps,
   kAlpha2,
   kARowScale,
+  kB1RowExponent,
+  kB2RowExponent,
   kBias1,
   kBias2,
   kCRowScale,
@@ -104,7 +107,7 @@ struct GeneralRequest {
 
 struct Problem {
   dualgemm_args_t args;  // as passed; fields that the caller's release does not know have their defaults
-  CType a_type, c_type;
+  CType a_type, b_type, c_type;
   int32_t products;                    // 2, or 1
   ActivationKind activation;           // of two products
   LinearActivation linear_activation;  // of one
@@ -121,6 +124,8 @@ struct Problem {
   GivenTensors written_outputs() const { return {outputs, outputs_given}; }
 
   bool packed_a() const { return a_type == CType::kNvfp4; }
+  // Returns how many elements of B share a factor.
+  int32_t b_block() const { return b_type == CType::kMxfp4 ? kMxBlock : kSfBlock; }
   bool general() const { return general_request.field != nullptr; }
   bool grouped() const { return args.group_mode != DUALGEMM_GROUP_NONE; }
   bool group_offsets() const { return args.group_mode == DUALGEMM_GROUP_OFFSETS; }

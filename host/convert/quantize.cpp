@@ -17,6 +17,15 @@
 namespace dualgemm {
 namespace {
 
+// Returns how many elements of a type share a factor; 0: the type has no factors.
+int32_t elements_of_factor(dualgemm_dtype_t dtype) {
+  switch (dtype) {
+    case DUALGEMM_DTYPE_NVFP4: return kSfBlock;
+    case DUALGEMM_DTYPE_MXFP4: return kMxBlock;
+    default: return 0;
+  }
+}
+
 // Checks what the three functions on float matrices have in common. Pitches of 0 are resolved in the tensors.
 dualgemm_status_t check_matrix(const float* x, int32_t rows, int32_t k, int64_t ldx, Tensor* matrix) {
   if (rows < 0) return fail(DUALGEMM_STATUS_INVALID_VALUE, "rows=%" PRId32 ": must not be negative", rows);
@@ -76,14 +85,25 @@ dualgemm_status_t check_both(const float* x, int32_t rows, int32_t k, int64_t ld
 using namespace dualgemm;
 
 size_t dualgemm_sf_size(int32_t rows, int32_t k) noexcept {
-  if (rows < 0 || k < 0) return 0;
-  return static_cast<size_t>(sf_bytes(rows, k));
+  return dualgemm_sf_size_of(DUALGEMM_DTYPE_NVFP4, rows, k);
 }
 
 int64_t dualgemm_sf_offset(int32_t rows, int32_t k, int32_t row, int32_t block) noexcept {
-  if (rows < 0 || k < 0 || row < 0 || block < 0) return -1;
-  if (row >= sf_row_blocks(rows) * kSfAtomRows || block >= sf_atoms(k) * kSfAtomBlocks) return -1;
-  return sf_offset(k, row, block);
+  return dualgemm_sf_offset_of(DUALGEMM_DTYPE_NVFP4, rows, k, row, block);
+}
+
+size_t dualgemm_sf_size_of(dualgemm_dtype_t dtype, int32_t rows, int32_t k) noexcept {
+  const int32_t shared = elements_of_factor(dtype);
+  if (shared == 0 || rows < 0 || k < 0) return 0;
+  return static_cast<size_t>(sf_bytes(rows, k, shared));
+}
+
+int64_t dualgemm_sf_offset_of(dualgemm_dtype_t dtype, int32_t rows, int32_t k, int32_t row,
+                              int32_t block) noexcept {
+  const int32_t shared = elements_of_factor(dtype);
+  if (shared == 0 || rows < 0 || k < 0 || row < 0 || block < 0) return -1;
+  if (row >= sf_row_blocks(rows) * kSfAtomRows || block >= sf_atoms(k, shared) * kSfAtomBlocks) return -1;
+  return sf_offset(k, row, block, shared);
 }
 
 dualgemm_status_t dualgemm_global_scale_host(const float* x, int32_t rows, int32_t k, int64_t ldx,

@@ -8,7 +8,7 @@
  * B1 and B2 are two plain tensors; nothing is interleaved or repacked. Swapping them changes the result.
  *
  * A [M, K], B1 and B2 [N, K] are NVFP4 (E2M1, one UE4M3 factor per 16 elements along K); on Hopper A may be
- * BF16 or FP16, too. C [M, N] is BF16, FP16, FP32, FP8 E4M3 or NVFP4 again; all are row-major. A launch may
+ * BF16 or FP16, too, or A FP8 E4M3 with B1 and B2 in MXFP4. C [M, N] is BF16, FP16, FP32, FP8 E4M3 or NVFP4 again; all are row-major. A launch may
  * ask for other activations than silu, and for factors of rows, biases and more. host/README.md lists the
  * pages of the manual: formulas, drawings of layouts, batches and groups, the promise of every flag. Here each
  * function and field says what it takes.
@@ -113,6 +113,8 @@ typedef enum {
   DUALGEMM_DTYPE_FP32 = 2,
   DUALGEMM_DTYPE_NVFP4 = 3,    /* packed E2M1 with a UE4M3 factor for each 16 elements of a row */
   DUALGEMM_DTYPE_FP8_E4M3 = 4, /* largest 448, no infinity */
+  DUALGEMM_DTYPE_MXFP4 = 5,    /* packed E2M1 with an E8M0 factor, 2^(byte - 127), for each 32 elements of a
+                                  row; B1 and B2 only. Since 0.3.0 */
   DUALGEMM_DTYPE_MAX_ENUM = 0x7fffffff
 } dualgemm_dtype_t;
 
@@ -259,8 +261,9 @@ typedef struct dualgemm_args {
   /* Floats from the row factors of one problem to those of the next; 0 = m. With OFFSETS there is one factor
      for each row of A, or of C. */
   int64_t batch_stride_a_row_scale, batch_stride_c_row_scale;
-  /* NVFP4 (default), or BF16 or FP16: a is [m, k] of that type then, and sfa NULL. Only on compute capability
-     9.0, NOT_SUPPORTED elsewhere */
+  /* NVFP4 (default), or BF16, FP16 or, since 0.3.0, FP8_E4M3: a is [m, k] of that type then, and sfa NULL. Only
+     on compute capability 9.0, NOT_SUPPORTED elsewhere. FP8_E4M3 is for MXFP4 weights, and the other types are
+     for NVFP4 weights: see b_dtype */
   int32_t a_dtype;
   int32_t reserved3; /* 0 */
   /* Since 0.3.0. Products of A: 2 (or 0), or 1:
@@ -273,6 +276,24 @@ typedef struct dualgemm_args {
      0 = compact. */
   const void* c_add;
   int64_t ld_c_add, batch_stride_c_add;
+  /* Since 0.3.0, as all that follows. The type of b1 and b2: NVFP4 (default) or MXFP4. With MXFP4 k is a multiple
+     of 32, sfb1 and sfb2 have dualgemm_sf_size_of(DUALGEMM_DTYPE_MXFP4, n, k) bytes each, and a weight is
+
+         element * 2^(byte - 127 + row_exponent[n])
+
+     A byte above 133 makes the 32 weights of its block NaN: 0xFF is E8M0's NaN, and dualgemm_prepare_mxfp4 makes
+     no other. The bytes of blocks beyond k / 32 have to be at most 133, those of rows beyond n may have any
+     value.
+
+     MXFP4 needs an A in FP8_E4M3, and such an A needs MXFP4; NOT_SUPPORTED otherwise. The kernel multiplies by
+     element * 2^(byte - 127), rounded to the nearest number of E4M3, ties to even. For the bytes 119 to 133 that
+     is exact. Below it is off by at most 2^-10, where the largest factor of a row is 2^6 once it is prepared. */
+  int32_t b_dtype;
+  int32_t reserved4; /* 0 */
+  /* Optional [n], with MXFP4: exponents of two for the rows of b1 and b2, as dualgemm_prepare_mxfp4 writes them;
+     2-byte aligned. NULL: 0 each. The products are multiplied by 2^row_exponent[n] before all other factors. */
+  const int16_t *b1_row_exponent, *b2_row_exponent;
+  int64_t batch_stride_b_row_exponent; /* elements of both from one problem to the next; 0 = n */
 } dualgemm_args_t;
 
 /* Sets defaults: a plain SwiGLU with BF16 output, compact tensors, alpha1 = alpha2 = 1, every pointer NULL.
@@ -429,6 +450,13 @@ DUALGEMM_API size_t dualgemm_sf_size(int32_t rows, int32_t k) DUALGEMM_NOEXCEPT;
  * such place. Padding has offsets, too: row < 128 * ceil(rows / 128), block < 4 * ceil(k / 64). */
 DUALGEMM_API int64_t dualgemm_sf_offset(int32_t rows, int32_t k, int32_t row,
                                         int32_t block) DUALGEMM_NOEXCEPT;
+
+/* The same for the factors of a type: those of NVFP4 are for 16 elements each, as above, those of MXFP4 for 32.
+ * Atoms of MXFP4 have 128 elements of each row: block < 4 * ceil(k / 128). 0 and -1 for a type without factors.
+ * Since 0.3.0. */
+DUALGEMM_API size_t dualgemm_sf_size_of(dualgemm_dtype_t dtype, int32_t rows, int32_t k) DUALGEMM_NOEXCEPT;
+DUALGEMM_API int64_t dualgemm_sf_offset_of(dualgemm_dtype_t dtype, int32_t rows, int32_t k, int32_t row,
+                                           int32_t block) DUALGEMM_NOEXCEPT;
 
 /* Encode scale of x [rows, k]: 448 * 6 / max|x|, so that the largest element becomes the largest NVFP4
  * number. 1 when all of x is zero, and at most FLT_MAX / 512, so that no `encode` below overflows. Host

@@ -24,7 +24,9 @@ static_assert(DUALGEMM_DTYPE_BF16 == static_cast<int>(CType::kBf16) &&
               DUALGEMM_DTYPE_FP16 == static_cast<int>(CType::kFp16) &&
               DUALGEMM_DTYPE_FP32 == static_cast<int>(CType::kFp32) &&
               DUALGEMM_DTYPE_NVFP4 == static_cast<int>(CType::kNvfp4) &&
-              DUALGEMM_DTYPE_FP8_E4M3 == static_cast<int>(CType::kFp8));
+              DUALGEMM_DTYPE_FP8_E4M3 == static_cast<int>(CType::kFp8) &&
+              DUALGEMM_DTYPE_FP8_E4M3 + 1 == kCTypes &&
+              DUALGEMM_DTYPE_MXFP4 == static_cast<int>(CType::kMxfp4));
 static_assert(DUALGEMM_ACTIVATION_SWIGLU == static_cast<int>(ActivationKind::kSwiglu) &&
               DUALGEMM_ACTIVATION_GEGLU_TANH == static_cast<int>(ActivationKind::kGegluTanh) &&
               DUALGEMM_ACTIVATION_GEGLU_ERF == static_cast<int>(ActivationKind::kGegluErf) &&
@@ -45,11 +47,13 @@ int32_t bits_of(int32_t dtype) {
   switch (dtype) {
     case DUALGEMM_DTYPE_FP32: return 32;
     case DUALGEMM_DTYPE_FP8_E4M3: return 8;
-    case DUALGEMM_DTYPE_NVFP4: return 4;
+    case DUALGEMM_DTYPE_NVFP4:
+    case DUALGEMM_DTYPE_MXFP4: return 4;
     default: return 16;
   }
 }
 constexpr int32_t kNumberBits = 32;  // of a float, or of a number of rows
+constexpr int32_t kExponentBits = 16;
 
 // An operand or an output, whose rows have `row_elements` elements.
 Tensor matrix(int32_t row_elements, int32_t bits, Tensor t) {
@@ -58,10 +62,10 @@ Tensor matrix(int32_t row_elements, int32_t bits, Tensor t) {
   return resolved(t);
 }
 
-// Scale factors are UE4M3 in blocks of 128 rows. A block has the atoms that a row of `row_elements` elements
-// needs.
-Tensor scale_factors(int32_t row_elements, Tensor t) {
-  t.row_elements = sf_atoms(row_elements) * kSfAtomBytes;
+// Scale factors are bytes in blocks of 128 rows. A block has the atoms that a row of `row_elements` elements
+// needs, of which `shared` share a factor.
+Tensor scale_factors(int32_t row_elements, int32_t shared, Tensor t) {
+  t.row_elements = sf_atoms(row_elements, shared) * kSfAtomBytes;
   t.bits = 8;
   return resolved(t);
 }
@@ -96,17 +100,19 @@ void describe_inputs(Problem& p) {
   const auto in = [&p](Input i, const Tensor& t) { put(p.inputs, &p.inputs_given, i, t); };
   in(kA,
      matrix(x.k, bits_of(x.a_dtype), {"a", "lda", "batch_stride_a", x.a, own, x.batch_stride_a, x.m, x.lda}));
-  const auto operand = [&x](const Tensor& t) { return matrix(x.k, bits_of(DUALGEMM_DTYPE_NVFP4), t); };
+  const auto operand = [&x](const Tensor& t) { return matrix(x.k, bits_of(x.b_dtype), t); };
   in(kB1, operand({"b1", "ldb1", "batch_stride_b1", x.b1, all, x.batch_stride_b1, x.n, x.ldb1}));
   if (p.products == 2)
     in(kB2, operand({"b2", "ldb2", "batch_stride_b2", x.b2, all, x.batch_stride_b2, x.n, x.ldb2}));
 
-  const auto factors = [&x](const Tensor& t) { return scale_factors(x.k, t); };
   if (p.packed_a()) {
-    in(kSfa, factors({"sfa", nullptr, "batch_stride_sfa", x.sfa, own, x.batch_stride_sfa, row_blocks(p)}));
+    in(kSfa,
+       scale_factors(x.k, kSfBlock,
+                     {"sfa", nullptr, "batch_stride_sfa", x.sfa, own, x.batch_stride_sfa, row_blocks(p)}));
     if (p.group_offsets())
       p.inputs[kSfa].most_rows = (x.m + int64_t{kSfAtomRows - 1} * p.groups_with_rows()) / kSfAtomRows;
   }
+  const auto factors = [&x, &p](const Tensor& t) { return scale_factors(x.k, p.b_block(), t); };
   in(kSfb1, factors({"sfb1", nullptr, "batch_stride_sfb1", x.sfb1, all, x.batch_stride_sfb1, sfb_blocks}));
   if (p.products == 2)
     in(kSfb2, factors({"sfb2", nullptr, "batch_stride_sfb2", x.sfb2, all, x.batch_stride_sfb2, sfb_blocks}));
@@ -139,6 +145,12 @@ void describe_inputs(Problem& p) {
   if (x.a_row_scale)
     in(kARowScale, row_scale({"a_row_scale", nullptr, "batch_stride_a_row_scale", x.a_row_scale, own,
                               x.batch_stride_a_row_scale}));
+  const auto exponents = [&x, all](const char* name, const int16_t* base) {
+    return vector(x.n, kExponentBits,
+                  {name, nullptr, "batch_stride_b_row_exponent", base, all, x.batch_stride_b_row_exponent});
+  };
+  if (x.b1_row_exponent) in(kB1RowExponent, exponents("b1_row_exponent", x.b1_row_exponent));
+  if (x.b2_row_exponent) in(kB2RowExponent, exponents("b2_row_exponent", x.b2_row_exponent));
   if (x.c_row_scale)
     in(kCRowScale, row_scale({"c_row_scale", nullptr, "batch_stride_c_row_scale", x.c_row_scale, own,
                               x.batch_stride_c_row_scale}));
@@ -158,8 +170,9 @@ void describe_outputs(Problem& p) {
   out(kC, matrix(x.n, bits_of(x.c_dtype),
                  {"c", "ldc", "batch_stride_c", x.c, own, x.batch_stride_c, x.m, x.ldc}));
   if (x.sfc)
-    out(kSfc, scale_factors(
-                  x.n, {"sfc", nullptr, "batch_stride_sfc", x.sfc, own, x.batch_stride_sfc, row_blocks(p)}));
+    out(kSfc,
+        scale_factors(x.n, kSfBlock,
+                      {"sfc", nullptr, "batch_stride_sfc", x.sfc, own, x.batch_stride_sfc, row_blocks(p)}));
   const int32_t d_bits = bits_of(x.d_dtype);
   if (x.d1)
     out(kD1,
@@ -185,6 +198,8 @@ GeneralRequest general_request(const dualgemm_args_t& x) {
   if (x.swiglu_beta != plain.swiglu_beta) return {"swiglu_beta", x.swiglu_beta};
   if (x.swiglu_limit != plain.swiglu_limit) return {"swiglu_limit", x.swiglu_limit};
   if (x.a_row_scale) return {"a_row_scale", 0, x.a_row_scale};
+  if (x.b1_row_exponent) return {"b1_row_exponent", 0, x.b1_row_exponent};
+  if (x.b2_row_exponent) return {"b2_row_exponent", 0, x.b2_row_exponent};
   if (x.bias1) return {"bias1", 0, x.bias1};
   if (x.bias2) return {"bias2", 0, x.bias2};
   if (x.c_row_scale) return {"c_row_scale", 0, x.c_row_scale};
@@ -211,7 +226,7 @@ constexpr dualgemm_args_t make_default_args() {
   args.situ_up = 25;
   args.activation = DUALGEMM_ACTIVATION_SWIGLU;
   args.c_dtype = args.bias_dtype = args.d_dtype = DUALGEMM_DTYPE_BF16;
-  args.a_dtype = DUALGEMM_DTYPE_NVFP4;
+  args.a_dtype = args.b_dtype = DUALGEMM_DTYPE_NVFP4;
   return args;
 }
 }  // namespace
@@ -232,6 +247,7 @@ dualgemm_status_t copy_args(const dualgemm_args_t* args, dualgemm_args_t* out) {
 void describe(Problem& p) {
   const dualgemm_args_t& args = p.args;
   p.a_type = static_cast<CType>(args.a_dtype);
+  p.b_type = static_cast<CType>(args.b_dtype);
   p.c_type = static_cast<CType>(args.c_dtype);
   p.products = args.products == 1 ? 1 : 2;
   p.activation = static_cast<ActivationKind>(args.activation);

@@ -135,10 +135,16 @@ dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& 
   return DUALGEMM_STATUS_SUCCESS;
 }
 
-// An A of 16 bits needs an architecture whose kernels expand NVFP4 to 16 bits and multiply those.
-dualgemm_status_t check_a(const Problem& problem, const dualgemm_device_t& device, Arch arch) {
+// All but NVFP4 by NVFP4 needs an architecture whose kernels expand the weights before they multiply.
+dualgemm_status_t check_operands(const Problem& problem, const dualgemm_device_t& device, Arch arch) {
   if (problem.packed_a() || limits_of(arch).multiplies_16_bits) return DUALGEMM_STATUS_SUCCESS;
-  const int32_t a_dtype = problem.args.a_dtype;
+  const int32_t a_dtype = problem.args.a_dtype, b_dtype = problem.args.b_dtype;
+  if (problem.b_type == CType::kMxfp4)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "b_dtype=%" PRId32 " (%s): must be %d (%s) on compute capability %" PRId32 ".%" PRId32
+                "; dualgemm_import_mxfp4_host makes NVFP4 of MXFP4 without loss",
+                b_dtype, dtype_name(b_dtype), DUALGEMM_DTYPE_NVFP4, dtype_name(DUALGEMM_DTYPE_NVFP4),
+                device.cc_major, device.cc_minor);
   return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
               "a_dtype=%" PRId32 " (%s): must be %d (%s) on compute capability %" PRId32 ".%" PRId32
               ", whose tensor cores multiply NVFP4 with nothing else",
@@ -245,7 +251,7 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
     *choice = {&instance(index), index};
     return check_forced(problem, device, architecture.arch, workspace, *choice->instance);
   }
-  if (auto status = check_a(problem, device, architecture.arch)) return status;
+  if (auto status = check_operands(problem, device, architecture.arch)) return status;
   const bool room = workspace >= prepared_a_bytes(problem);
   const InstanceKind kind = kind_for(architecture.arch, problem);
   const Machine machine = machine_of(args, device);

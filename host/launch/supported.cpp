@@ -40,6 +40,23 @@ dualgemm_status_t check_without_k(const Problem& problem) {
   return kOk;
 }
 
+// FP8 of A and MXFP4 of B need each other: no kernel multiplies either by another type.
+dualgemm_status_t check_types(const Problem& problem) {
+  const int32_t a = problem.args.a_dtype, b = problem.args.b_dtype;
+  const bool fp8 = problem.a_type == CType::kFp8, mxfp4 = problem.b_type == CType::kMxfp4;
+  if (fp8 == mxfp4) return kOk;
+  if (fp8)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "a_dtype=%" PRId32 " (%s): needs b_dtype=%d (%s), not b_dtype=%" PRId32
+                " (%s); for these weights quantise A to NVFP4 by dualgemm_quantize, or pass its 16 bits",
+                a, dtype_name(a), DUALGEMM_DTYPE_MXFP4, dtype_name(DUALGEMM_DTYPE_MXFP4), b, dtype_name(b));
+  return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+              "b_dtype=%" PRId32 " (%s): needs a_dtype=%d (%s), not a_dtype=%" PRId32
+              " (%s); for this A dualgemm_import_mxfp4_host makes NVFP4 of MXFP4 without loss",
+              b, dtype_name(b), DUALGEMM_DTYPE_FP8_E4M3, dtype_name(DUALGEMM_DTYPE_FP8_E4M3), a,
+              dtype_name(a));
+}
+
 dualgemm_status_t check_extents(const Problem& problem) {
   const dualgemm_args_t& args = problem.args;
   if (problem.grouped() && args.m > kMaxGroupedRows)
@@ -130,6 +147,7 @@ dualgemm_status_t check_supported(const Problem& problem) {
   if (auto status = check_instance_id(problem.args.instance_id)) return status;
   if (problem.args.k == 0) return check_without_k(problem);
   if (auto status = check_extents(problem)) return status;
+  if (auto status = check_types(problem)) return status;
   if (auto status = check_instance(problem)) return status;
   // An instance that the caller names computes the same tiles on every device, so they are checked here.
   // Where the library chooses, the instance depends on the device.

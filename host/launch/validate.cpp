@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <utility>
 
 #include "host/common/names.h"
 #include "host/common/sf_layout.h"
@@ -50,12 +51,17 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
       return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must be in [0, %" PRId32 "]", e.name, value,
                   e.last);
   if (args.a_dtype != DUALGEMM_DTYPE_NVFP4 && args.a_dtype != DUALGEMM_DTYPE_BF16 &&
-      args.a_dtype != DUALGEMM_DTYPE_FP16)
+      args.a_dtype != DUALGEMM_DTYPE_FP16 && args.a_dtype != DUALGEMM_DTYPE_FP8_E4M3)
     return fail(DUALGEMM_STATUS_INVALID_VALUE,
-                "a_dtype=%" PRId32 " (%s): must be %d (%s), %d (%s) or %d (%s)", args.a_dtype,
+                "a_dtype=%" PRId32 " (%s): must be %d (%s), %d (%s), %d (%s) or %d (%s)", args.a_dtype,
                 dtype_name(args.a_dtype), DUALGEMM_DTYPE_BF16, dtype_name(DUALGEMM_DTYPE_BF16),
                 DUALGEMM_DTYPE_FP16, dtype_name(DUALGEMM_DTYPE_FP16), DUALGEMM_DTYPE_NVFP4,
-                dtype_name(DUALGEMM_DTYPE_NVFP4));
+                dtype_name(DUALGEMM_DTYPE_NVFP4), DUALGEMM_DTYPE_FP8_E4M3,
+                dtype_name(DUALGEMM_DTYPE_FP8_E4M3));
+  if (args.b_dtype != DUALGEMM_DTYPE_NVFP4 && args.b_dtype != DUALGEMM_DTYPE_MXFP4)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "b_dtype=%" PRId32 " (%s): must be %d (%s) or %d (%s)",
+                args.b_dtype, dtype_name(args.b_dtype), DUALGEMM_DTYPE_NVFP4,
+                dtype_name(DUALGEMM_DTYPE_NVFP4), DUALGEMM_DTYPE_MXFP4, dtype_name(DUALGEMM_DTYPE_MXFP4));
   if (args.bias_dtype != DUALGEMM_DTYPE_BF16 && args.bias_dtype != DUALGEMM_DTYPE_FP32)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "bias_dtype=%" PRId32 " (%s): must be %d (%s) or %d (%s)",
                 args.bias_dtype, dtype_name(args.bias_dtype), DUALGEMM_DTYPE_BF16,
@@ -66,7 +72,8 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
   } reserved[] = {{"reserved0", args.reserved0},
                   {"reserved1", args.reserved1},
                   {"reserved2", args.reserved2},
-                  {"reserved3", args.reserved3}};
+                  {"reserved3", args.reserved3},
+                  {"reserved4", args.reserved4}};
   for (const auto& r : reserved)
     if (r.value != 0)
       return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must be 0", r.name, r.value);
@@ -203,6 +210,10 @@ int column_multiple(int32_t dtype) {
 dualgemm_status_t check_shape(const dualgemm_args_t& args) {
   if (args.k % kSfBlock != 0)
     return fail(DUALGEMM_STATUS_INVALID_SHAPE, "k=%" PRId32 ": must be a multiple of %d", args.k, kSfBlock);
+  if (args.b_dtype == DUALGEMM_DTYPE_MXFP4 && args.k % kMxBlock != 0)
+    return fail(DUALGEMM_STATUS_INVALID_SHAPE,
+                "k=%" PRId32 ": must be a multiple of %d with b_dtype=%" PRId32 " (%s)", args.k, kMxBlock,
+                args.b_dtype, dtype_name(args.b_dtype));
   const struct {
     const char* name;
     int32_t dtype;
@@ -224,6 +235,7 @@ dualgemm_status_t check_second_absent(const dualgemm_args_t& args) {
   } second[] = {{"b2", args.b2},
                 {"sfb2", args.sfb2},
                 {"alpha2_dev", args.alpha2_dev},
+                {"b2_row_exponent", args.b2_row_exponent},
                 {"bias2", args.bias2},
                 {"d2", args.d2}};
   for (const auto& s : second)
@@ -253,6 +265,11 @@ dualgemm_status_t check_pointers_present(const Problem& problem) {
 
   if (!problem.packed_a() && args.sfa)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "sfa=%p: must be NULL unless a_dtype is NVFP4", args.sfa);
+  for (const auto& [name, exponents] :
+       {std::pair{"b1_row_exponent", args.b1_row_exponent}, {"b2_row_exponent", args.b2_row_exponent}})
+    if (exponents && args.b_dtype != DUALGEMM_DTYPE_MXFP4)
+      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%p: must be NULL unless b_dtype is MXFP4", name,
+                  static_cast<const void*>(exponents));
   if (args.c_dtype != DUALGEMM_DTYPE_NVFP4 && args.sfc)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "sfc=%p: must be NULL unless c_dtype is NVFP4", args.sfc);
   if (!encodes(args) && args.c_global_scale_dev)
@@ -305,6 +322,9 @@ dualgemm_status_t check_absent(const dualgemm_args_t& args) {
        [](const Args& x) { return x.a_row_scale != nullptr; }, "a_row_scale is NULL"},
       {"batch_stride_c_row_scale", &Args::batch_stride_c_row_scale,
        [](const Args& x) { return x.c_row_scale != nullptr; }, "c_row_scale is NULL"},
+      {"batch_stride_b_row_exponent", &Args::batch_stride_b_row_exponent,
+       [](const Args& x) { return x.b1_row_exponent || x.b2_row_exponent; },
+       "b1_row_exponent and b2_row_exponent are NULL"},
   };
   for (const auto& part : kParts)
     if (args.*part.value != 0 && !part.there(args))

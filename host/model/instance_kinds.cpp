@@ -10,7 +10,7 @@
 namespace dualgemm {
 namespace {
 
-constexpr CType kATypes[] = {CType::kNvfp4, CType::kBf16, CType::kFp16};
+constexpr CType kATypes[] = {CType::kNvfp4, CType::kBf16, CType::kFp16, CType::kFp8};
 constexpr size_t kKinds = std::size(kArchitectures) * std::size(kATypes) * size_t{kCTypes} * 2 * 2;
 
 size_t number_of(const InstanceKind& kind) {

@@ -4,7 +4,7 @@ from ctypes import c_char, c_char_p, c_float, c_int32, c_int64, c_size_t, c_uint
 
 STATUS_SUCCESS = 0
 
-DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_NVFP4, DTYPE_FP8_E4M3 = range(5)
+DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_NVFP4, DTYPE_FP8_E4M3, DTYPE_MXFP4 = range(6)
 
 (ACTIVATION_SWIGLU, ACTIVATION_GEGLU_TANH, ACTIVATION_GEGLU_ERF, ACTIVATION_REGLU, ACTIVATION_GLU,
  ACTIVATION_SWIGLU_STEP, ACTIVATION_SITU) = range(7)
@@ -57,6 +57,9 @@ class Args(Structure):
         *_fields(c_int32, "a_dtype reserved3 products linear_activation"),
         ("c_add", c_void_p),
         *_fields(c_int64, "ld_c_add batch_stride_c_add"),
+        *_fields(c_int32, "b_dtype reserved4"),
+        *_fields(c_void_p, "b1_row_exponent b2_row_exponent"),
+        ("batch_stride_b_row_exponent", c_int64),
     ]
 
 
