@@ -63,6 +63,7 @@ test-torch: torch configure ## the tests of these operators: on the CPU, the sim
 	  $(torch_python) test/python/torch_operators_test.py host/python && \
 	  $(torch_python) test/python/torch_direct_test.py host/python && \
 	  $(torch_python) test/python/torch_nn_test.py host/python && \
+	  $(torch_python) test/python/torch_nn_mxfp4_test.py host/python && \
 	  $(torch_python) test/python/torch_nn_loading_test.py host/python && \
 	  $(torch_python) test/python/torch_nn_running_test.py host/python && \
 	  $(torch_python) test/python/torch_nn_ranks_test.py host/python && \

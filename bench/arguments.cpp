@@ -25,6 +25,7 @@ dualgemm_args_t sizes_of(const Shape& shape, const Epilogue& epilogue) {
   if (shape.products == 2) args.ldb2 = args.ldb1;
   args.ldc = epilogue.pitch(shape.n);
   args.a_dtype = shape.a_dtype;
+  args.b_dtype = shape.b_dtype();
   args.c_dtype = epilogue.dtype;
   if (shape.products == 2) args.activation = epilogue.activation;
   else args.linear_activation = epilogue.linear_activation;
@@ -46,6 +47,12 @@ dualgemm_args_t described_args(const Shape& shape, const Epilogue& epilogue) {
   args.c = reinterpret_cast<void*>(address += uintptr_t{1} << 40);
   if (!shape.packed_a()) args.sfa = nullptr;
   if (shape.products == 1) args.b2 = args.sfb2 = nullptr;
+  if (shape.fp8_a()) {
+    args.a_row_scale = reinterpret_cast<const float*>(address += uintptr_t{1} << 40);
+    args.b1_row_exponent = reinterpret_cast<const int16_t*>(address += uintptr_t{1} << 40);
+    if (shape.products == 2)
+      args.b2_row_exponent = reinterpret_cast<const int16_t*>(address += uintptr_t{1} << 40);
+  }
   args.workspace = reinterpret_cast<void*>(uintptr_t{1} << 56);  // behind the largest C
   args.workspace_size = kMuchWorkspace;
   if (args.c_dtype == DUALGEMM_DTYPE_NVFP4)

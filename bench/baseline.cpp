@@ -19,18 +19,18 @@ namespace {
 // Returns the largest power of two, up to what cudaMalloc gives, that divides all distances between
 // addresses: of B1 and B2, of gate and up in a row, of the problems of a batch.
 uint32_t alignment_of(const Shape& s, const BaselineWay& way) {
-  const int64_t weights = int64_t{s.n} * s.k * (way.format == OperandFormat::kNvfp4 ? 1 : 4) / 2;
+  const int64_t bits = bits_of(way.format), weights = int64_t{s.n} * s.k * bits / 8;
   int64_t alignment = 256;
   if (way.gemms == 2) alignment = std::gcd(std::gcd(alignment, weights), 2 * int64_t{s.n});
   const int64_t rows = s.grouped() ? 1 : s.m;  // a group begins at any row
   if (s.problems() > 1)
-    for (const int64_t distance : {2 * rows * s.k, s.products * weights, 2 * rows * s.columns()})
+    for (const int64_t distance : {rows * s.k * bits / 8, s.products * weights, 2 * rows * s.columns()})
       alignment = std::gcd(alignment, distance);
   return static_cast<uint32_t>(alignment);
 }
 
-// Whether the way's products are fp16, else bf16: those of NVFP4 operands are, if they are no C themselves,
-// bf16, others are what their operands are.
+// Whether the way's products are fp16, else bf16: those of NVFP4 and FP8 operands are, if they are no C
+// themselves, bf16, others are what their operands are.
 bool to_fp16(const BaselineWay& way, dualgemm_dtype_t c_dtype) {
   return way.into_c ? c_dtype == DUALGEMM_DTYPE_FP16 : way.format == OperandFormat::kFp16;
 }
@@ -44,14 +44,16 @@ ProductShape product_shape(const Shape& s, const BaselineWay& way, dualgemm_dtyp
   out.a_stride = int64_t{rows} * s.k;
   out.b_stride = pitch * s.k;
   out.d_stride = rows * pitch;
+  out.fast_accumulation = way.fast_accumulation;
   return out;
 }
 
-// One call of cuBLASLt: its product, where its operands begin, in bytes, and the alpha of a C.
+// One call of cuBLASLt: its product, where its operands begin, in bytes, and what it multiplies the product
+// by: the factors of its operands, and the alpha of a C.
 struct Multiplication {
   Product* product;
-  int64_t a = 0, b = 0, b_scales = 0, d = 0;
-  float alpha = 1;
+  int64_t a, b, b_scales, d;
+  float alpha;
 };
 
 // Streams that begin where a stream is and that it waits for.
@@ -115,23 +117,24 @@ class Computation {
       grouped_.emplace(library, workload, way.format, *operands_, products_.data());
       return;
     }
-    const int64_t codes = int64_t{shape_.n} * shape_.k;
-    const int64_t weights = way.format == OperandFormat::kNvfp4 ? codes / 2 : 2 * codes;
+    const int64_t bits = bits_of(way.format), weights = int64_t{shape_.n} * shape_.k * bits / 8;
+    const float factor = factor_of_products(way.format);
     const auto product = [&](int32_t rows) {
       return &of_rows_.try_emplace(rows, library, product_shape(shape_, way, dtype_, rows)).first->second;
     };
     if (!shape_.grouped()) {
-      calls_.push_back({product(shape_.m)});
+      calls_.push_back({product(shape_.m), 0, 0, 0, 0, factor});
       if (way.gemms == 2)
         calls_.push_back({product(shape_.m), 0, weights,
-                          static_cast<int64_t>(dualgemm_sf_size(shape_.n, shape_.k)), 2 * int64_t{shape_.n}});
+                          static_cast<int64_t>(dualgemm_sf_size(shape_.n, shape_.k)), 2 * int64_t{shape_.n},
+                          factor});
     }
     for (int32_t group = 0; shape_.grouped() && group < shape_.problems(); ++group) {
       if (shape_.rows(group) == 0) continue;
       const Place& place = workload.input_set(0).place(group);
-      calls_.push_back({product(shape_.rows(group)), 2 * place.row * shape_.k,
+      calls_.push_back({product(shape_.rows(group)), place.row * shape_.k * bits / 8,
                         shape_.products * weights * group, 0, 2 * place.row * shape_.columns(),
-                        way.into_c ? place.alpha1 : 1.0f});
+                        way.into_c ? factor * place.alpha1 : factor});
     }
   }
 
@@ -206,7 +209,8 @@ Launch prepare(const lt::Library& library, Workload* workload, const BaselineWay
 std::string BaselineWay::text() const {
   if (grouped) return std::string(format_name(format)) + ", grouped GEMM";
   return std::string(format_name(format)) + (gemms == 1 ? ", 1 GEMM" : ", 2 GEMMs") +
-         (streams > 1 ? ", " + std::to_string(streams) + " streams" : "");
+         (streams > 1 ? ", " + std::to_string(streams) + " streams" : "") +
+         (fast_accumulation ? ", fast accumulation" : "");
 }
 
 std::vector<BaselineWay> baseline_ways(const lt::Library* library, const Shape& shape,
@@ -226,24 +230,33 @@ std::vector<BaselineWay> baseline_ways(const lt::Library* library, const Shape& 
   // One call for the problems of a batch has one alpha, and a kernel gives each its own.
   const bool plain = shape.products == 1 && epilogue.linear_activation == DUALGEMM_LINEAR_ACTIVATION_NONE &&
                      shape.batch == 1;
+  // In FP8 a GEMM adds in the tensor cores, or now and then takes the sums out of them.
+  const auto add_fp8 = [&](int gemms, int streams) {
+    for (const bool fast : {false, true})
+      ways.push_back({OperandFormat::kFp8, gemms, streams, false, plain, fast});
+  };
   if (shape.grouped()) {
     // The weights of all groups in 16 bits fill much of the memory: there is room for one type.
-    const dualgemm_dtype_t type = shape.packed_a() ? epilogue.dtype : shape.a_dtype;
+    const dualgemm_dtype_t type = shape.sixteen_bit_a() ? shape.a_dtype : epilogue.dtype;
     const OperandFormat format = type == DUALGEMM_DTYPE_FP16 ? OperandFormat::kFp16 : OperandFormat::kBf16;
     const bool into_c = plain && type == epilogue.dtype;
     for (const int streams : {1, 4}) ways.push_back({format, 1, streams, false, into_c});
     if (library->blas != nullptr) ways.push_back({format, 1, 1, true, into_c});
+    if (shape.fp8_a())
+      for (const int streams : {1, 4}) add_fp8(1, streams);
     return ways;
   }
   for (const OperandFormat format : {OperandFormat::kFp16, OperandFormat::kBf16}) {
     const bool into_c = plain && dtype_of(format) == epilogue.dtype;
-    if (shape.packed_a() ? plain && !into_c : dtype_of(format) != shape.a_dtype) continue;
+    if (shape.sixteen_bit_a() ? dtype_of(format) != shape.a_dtype : plain && !into_c) continue;
     for (int gemms = 1; gemms <= shape.products; ++gemms) ways.push_back({format, gemms, 1, false, into_c});
   }
   if (shape.packed_a() && device.cc_major >= 10 && library->version() >= lt::kFirstWithNvfp4 &&
       shape.batch == 1 && shape.n % 128 == 0)
     for (int gemms = 1; gemms <= shape.products; ++gemms)
       ways.push_back({OperandFormat::kNvfp4, gemms, 1, false, plain});
+  if (shape.fp8_a())
+    for (int gemms = 1; gemms <= shape.products; ++gemms) add_fp8(gemms, 1);
   return ways;
 }
 

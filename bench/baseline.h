@@ -22,9 +22,11 @@ struct BaselineWay {
   int gemms;
   int streams = 1;
   bool grouped = false;
-  bool into_c = false;  // the GEMM of one product writes C, and no kernel follows
+  bool into_c = false;             // the GEMM of one product writes C, and no kernel follows
+  bool fast_accumulation = false;  // of FP8 operands
 
-  // Returns "fp16, 1 GEMM", "fp16, 1 GEMM, 4 streams" or "fp16, grouped GEMM".
+  // Returns "fp16, 1 GEMM", "fp16, 1 GEMM, 4 streams", "fp16, grouped GEMM" or "fp8, 1 GEMM, fast
+  // accumulation".
   std::string text() const;
 };
 

@@ -26,13 +26,14 @@ struct Budget {
 
 // One SM's tensor cores do this many operations per clock, with the operands that the kernel gives them:
 // NVFP4 on 10.x, where one 128 x 256 x 64 multiply-add takes 128 clocks, and on 9.0 fp16, or bf16 if A is,
-// where one of 64 x 256 x 16 takes as many.
+// where one of 64 x 256 x 16 takes as many, or FP8 if A is, where one of 64 x 256 x 32 does.
 struct TensorRate {
   const char* operands;
   int64_t flops_per_clock;
 };
 constexpr TensorRate tensor_rate(const dualgemm_device_t& device,
                                  dualgemm_dtype_t a_dtype = DUALGEMM_DTYPE_NVFP4) {
+  if (device.cc_major == 9 && a_dtype == DUALGEMM_DTYPE_FP8_E4M3) return {"FP8", 2ll * 64 * 256 * 32 / 128};
   if (device.cc_major == 9)
     return {a_dtype == DUALGEMM_DTYPE_BF16 ? "bf16" : "fp16", 2ll * 64 * 256 * 16 / 128};
   return {"NVFP4", 2ll * 128 * 256 * 64 / 128};

@@ -79,6 +79,7 @@ Launch prepare(const ContenderFunctions& functions, Workload* workload, SharedOp
     throw std::runtime_error("contenders compute SWIGLU, or one product, to fp16 or bf16");
   if (shape.products == 1 && (functions.takes_one_product == nullptr || functions.takes_one_product() == 0))
     throw std::runtime_error("takes two products");
+  if (shape.fp8_a()) throw std::runtime_error("contenders take weights in NVFP4");
   if (shape.a_dtype == DUALGEMM_DTYPE_BF16) throw std::runtime_error("contenders take their A in fp16");
   const auto created = std::make_shared<Created>(functions, *workload, operands->in(OperandFormat::kFp16));
   const Launch launch = [created](const dualgemm_args_t& args, cudaStream_t stream) {

@@ -30,12 +30,13 @@ struct Heuristic {
 // Names and numbers of the header, without their prefixes.
 inline constexpr int kStatusSuccess = 0, kStatusNotSupported = 15;
 inline constexpr int kCompute32F = 68;
-inline constexpr int kReal32F = 0, kReal16F = 2, kReal16BF = 14, kReal4FE2M1 = 33;
+inline constexpr int kReal32F = 0, kReal16F = 2, kReal16BF = 14, kReal8FE4M3 = 28, kReal4FE2M1 = 33;
 inline constexpr int32_t kOpAsItIs = 0, kOpTransposed = 1;
 enum DescAttribute {
   kTransA = 3,
   kAScalePointer = 17,
   kBScalePointer = 18,
+  kFastAccumulation = 25,
   kAScaleMode = 31,
   kBScaleMode = 32
 };

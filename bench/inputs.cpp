@@ -14,16 +14,15 @@ namespace {
 
 size_t sf_size(int64_t rows, int32_t k) { return dualgemm_sf_size(static_cast<int32_t>(rows), k); }
 
-std::vector<uint8_t> elements_of_a(const Shape& shape, int64_t rows, Rng& random) {
-  return shape.packed_a() ? random_codes(rows, shape.k, random)
-                          : random_halves(rows, shape.k, shape.a_dtype, random);
-}
+// Returns the blocks of a row that have a factor each.
+int32_t blocks_of(dualgemm_dtype_t dtype, int32_t k) { return k / (dtype == DUALGEMM_DTYPE_MXFP4 ? 32 : 16); }
 
-// Writes the scale factors of `rows` rows, from byte `at` on; the rest of their blocks stays zero.
-void put_scales(std::vector<uint8_t>& out, size_t at, int32_t rows, int32_t k, Rng& random) {
+// Writes the scale factors of `rows` rows of a type, from byte `at` on; the rest of their blocks stays zero.
+void put_scales(std::vector<uint8_t>& out, size_t at, dualgemm_dtype_t dtype, int32_t rows, int32_t k,
+                Rng& random) {
   for (int32_t row = 0; row < rows; ++row)
-    for (int32_t block = 0; block < k / 16; ++block)
-      out[at + dualgemm_sf_offset(rows, k, row, block)] = uniform_scale(random.bits());
+    for (int32_t block = 0; block < blocks_of(dtype, k); ++block)
+      out[at + dualgemm_sf_offset_of(dtype, rows, k, row, block)] = random_factor(dtype, random.bits());
 }
 
 std::vector<Place> places_of(const Shape& shape) {
@@ -48,7 +47,7 @@ std::vector<uint8_t> scales_of_a(const Shape& shape, const std::vector<Place>& p
   std::vector<uint8_t> out(places.back().sfa);
   if (!shape.packed_a()) return out;
   for (int32_t p = 0; p < shape.problems(); ++p)
-    put_scales(out, places[p].sfa, shape.rows(p), shape.k, random);
+    put_scales(out, places[p].sfa, shape.a_dtype, shape.rows(p), shape.k, random);
   return out;
 }
 
@@ -59,10 +58,16 @@ std::vector<uint8_t> codes_of_b(const Shape& shape, int side, Rng& random) {
 }
 std::vector<uint8_t> scales_of_b(const Shape& shape, int side, Rng& random) {
   if (side >= shape.products) return {};
-  const size_t one = sf_size(shape.n, shape.k);
+  const size_t one = shape.sfb_bytes();
   std::vector<uint8_t> out(one * shape.problems());
-  for (int32_t p = 0; p < shape.problems(); ++p) put_scales(out, p * one, shape.n, shape.k, random);
+  for (int32_t p = 0; p < shape.problems(); ++p)
+    put_scales(out, p * one, shape.b_dtype(), shape.n, shape.k, random);
   return out;
+}
+
+// Returns the rows of B1 (side 0) or B2 (side 1) of all problems that have exponents: those in MXFP4.
+int64_t rows_with_exponents(const Shape& shape, int side) {
+  return shape.fp8_a() && side < shape.products ? int64_t{shape.n} * shape.problems() : 0;
 }
 
 // Returns alpha1 of all problems, then alpha2.
@@ -82,11 +87,23 @@ std::vector<int32_t> group_rows_of(const Shape& shape, const std::vector<Place>&
   return out;
 }
 
-// Returns one row out of `rows`, from the codes of that row on.
-Row row_of(const uint8_t* codes, const uint8_t* scales, int32_t rows, int32_t row, int32_t k) {
-  Row out{std::vector<uint8_t>(codes, codes + k / 2), std::vector<uint8_t>(sf_size(1, k))};
-  for (int32_t block = 0; block < k / 16; ++block)
-    out.scales[dualgemm_sf_offset(1, k, 0, block)] = scales[dualgemm_sf_offset(rows, k, row, block)];
+// Returns one row of codes out of `rows`, from the codes of that row on.
+Row row_of(dualgemm_dtype_t dtype, const uint8_t* codes, const uint8_t* scales, int32_t rows, int32_t row,
+           int32_t k) {
+  Row out{std::vector<uint8_t>(codes, codes + k / 2), std::vector<uint8_t>(dualgemm_sf_size_of(dtype, 1, k))};
+  if (dtype == DUALGEMM_DTYPE_MXFP4) out.elements = ref::Elements::kMxfp4;
+  for (int32_t block = 0; block < blocks_of(dtype, k); ++block)
+    out.scales[dualgemm_sf_offset_of(dtype, 1, k, 0, block)] =
+        scales[dualgemm_sf_offset_of(dtype, rows, k, row, block)];
+  return out;
+}
+
+// Returns one row of an A that has no scale factors, from that row on.
+Row plain_row(const uint8_t* elements, const Shape& shape) {
+  Row out{std::vector<uint8_t>(elements, elements + int64_t{shape.k} * shape.a_bits() / 8), {}};
+  out.elements = shape.fp8_a()                          ? ref::Elements::kE4m3
+                 : shape.a_dtype == DUALGEMM_DTYPE_BF16 ? ref::Elements::kBf16
+                                                        : ref::Elements::kFp16;
   return out;
 }
 
@@ -112,7 +129,7 @@ InputSet::InputSet(const Shape& s, const Epilogue& epilogue, const DeviceArray<u
     : shape_(s),
       places_(places_of(s)),
       rows_(places_.back().row),
-      codes_{elements_of_a(s, with_a ? rows_ : 0, random), codes_of_b(s, 0, random),
+      codes_{random_a(with_a ? rows_ : 0, s.k, s.a_dtype, random), codes_of_b(s, 0, random),
              codes_of_b(s, 1, random)},
       scales_{with_a ? scales_of_a(s, places_, random) : std::vector<uint8_t>{}, scales_of_b(s, 0, random),
               scales_of_b(s, 1, random)},
@@ -122,6 +139,9 @@ InputSet::InputSet(const Shape& s, const Epilogue& epilogue, const DeviceArray<u
       sfa_(scales_[0]),
       sfb1_(scales_[1]),
       sfb2_(scales_[2]),
+      a_row_factors_(factors_of_rows(s.fp8_a() ? rows_ : 0)),
+      b1_row_exponents_(exponents_of_rows(0, rows_with_exponents(s, 0))),
+      b2_row_exponents_(exponents_of_rows(1, rows_with_exponents(s, 1))),
       c_(rows_ * epilogue.pitch(s.n) * epilogue.bits() / 8),
       sfc_(epilogue.blocks() ? places_.back().sfc : 0),
       alphas_(alphas_of(s, places_)),
@@ -143,6 +163,9 @@ InputSet::InputSet(const InputSet& other)
       sfa_(other.sfa_),
       sfb1_(other.sfb1_),
       sfb2_(other.sfb2_),
+      a_row_factors_(other.a_row_factors_),
+      b1_row_exponents_(other.b1_row_exponents_),
+      b2_row_exponents_(other.b2_row_exponents_),
       c_(other.c_),
       sfc_(other.sfc_),
       alphas_(other.alphas_),
@@ -158,6 +181,9 @@ void InputSet::bind() {
   args_.sfa = sfa_.data();
   args_.sfb1 = sfb1_.data();
   args_.sfb2 = sfb2_.data();
+  args_.a_row_scale = a_row_factors_.data();
+  args_.b1_row_exponent = b1_row_exponents_.data();
+  args_.b2_row_exponent = b2_row_exponents_.data();
   args_.c = c_.data();
   args_.sfc = sfc_.data();
   if (shape_.grouped()) args_.group_rows = group_rows_.data();
@@ -178,24 +204,26 @@ void InputSet::expect_a(dualgemm_dtype_t a_dtype, std::vector<uint8_t> codes, st
 
 Row InputSet::row_of_a(int32_t problem, int32_t row) const {
   const Place& at = places_[problem];
-  if (!shape_.packed_a()) {
-    const auto first = codes_[0].begin() + (at.row + row) * shape_.k * 2;
-    return {std::vector<uint8_t>(first, first + int64_t{shape_.k} * 2),
-            {},
-            shape_.a_dtype == DUALGEMM_DTYPE_BF16 ? ref::Elements::kBf16 : ref::Elements::kFp16};
-  }
-  return row_of(&codes_[0][(at.row + row) * shape_.k / 2], &scales_[0][at.sfa], room(problem), row, shape_.k);
+  const uint8_t* const elements = &codes_[0][(at.row + row) * shape_.k * shape_.a_bits() / 8];
+  if (shape_.packed_a())
+    return row_of(shape_.a_dtype, elements, &scales_[0][at.sfa], room(problem), row, shape_.k);
+  Row out = plain_row(elements, shape_);
+  if (shape_.fp8_a()) out.factor = factor_of_row(at.row + row);
+  return out;
 }
 
 Row InputSet::row_of_b(int side, int32_t problem, int32_t row) const {
-  return row_of(&codes_[1 + side][(int64_t{problem} * shape_.n + row) * shape_.k / 2],
-                &scales_[1 + side][problem * sf_size(shape_.n, shape_.k)], shape_.n, row, shape_.k);
+  const int64_t of_all = int64_t{problem} * shape_.n + row;
+  Row out = row_of(shape_.b_dtype(), &codes_[1 + side][of_all * shape_.k / 2],
+                   &scales_[1 + side][problem * shape_.sfb_bytes()], shape_.n, row, shape_.k);
+  if (shape_.fp8_a()) out.exponent = exponent_of_row(side, of_all);
+  return out;
 }
 
 double set_bytes(const Shape& shape, const Epilogue& epilogue) {
   const std::vector<Place> places = places_of(shape);
   const double weights =
-      1.0 * shape.products * shape.problems() * (shape.n * (shape.k / 2.0) + sf_size(shape.n, shape.k));
+      1.0 * shape.products * shape.problems() * (shape.n * (shape.k / 2.0) + shape.sfb_bytes());
   const double c_row = static_cast<double>(epilogue.pitch(shape.n)) * epilogue.bits() / 8;
   const double rest = places.back().row * (shape.k * shape.a_bits() / 8.0 + c_row) + places.back().sfa +
                       (epilogue.blocks() ? places.back().sfc : 0);

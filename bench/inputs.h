@@ -29,12 +29,15 @@ struct Place {
 };
 
 // This is one row of an operand, with its scale factors laid out as those of a tensor of one row; of an A of
-// 16 bits there are none, and its codes are its elements.
+// 16 bits or in FP8 there are none, and its codes are its elements. A row of weights in MXFP4 has an
+// exponent, and a row of an A in FP8 a factor, which is no part of the operand.
 struct Row {
   std::vector<uint8_t> codes, scales;
   ref::Elements elements = ref::Elements::kNvfp4;
+  int16_t exponent = 0;
+  float factor = 1;
   ref::Operand operand() const {
-    return {codes.data(), static_cast<int64_t>(codes.size()), scales.data(), 1, elements};
+    return {codes.data(), static_cast<int64_t>(codes.size()), scales.data(), 1, elements, &exponent};
   }
 };
 
@@ -79,6 +82,8 @@ class InputSet {
   int64_t rows_;
   std::vector<uint8_t> codes_[3], scales_[3];  // A, B1, B2; of one product no B2
   DeviceArray<uint8_t> a_, b1_, b2_, sfa_, sfb1_, sfb2_;
+  DeviceArray<float> a_row_factors_;
+  DeviceArray<int16_t> b1_row_exponents_, b2_row_exponents_;
   DeviceArray<uint8_t> c_, sfc_;
   DeviceArray<float> alphas_;
   DeviceArray<int32_t> group_rows_;

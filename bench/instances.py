@@ -31,9 +31,10 @@ def columns(plan):
     shared = {"tile M x N": f"{tile['m']} x {tile['n']}", "split-K": tile["split_k"]}
     if plan["arch"] == "sm_90a":
         consumers, a16, registers = plan["consumers"], plan["a16"], plan["registers"]
+        preparing = a16["warps"] or ("none" if plan["a_type"] == "FP8_E4M3" else "a pass")
         return {**shared, "CTAs of an SM": plan["ctas_per_sm"],
                 "column groups x k groups": f"{consumers['column_groups']} x {consumers['k_groups']}",
-                "warps that prepare A": a16["warps"] or "a pass", "stages": operands["stages"],
+                "warps that prepare A": preparing, "stages": operands["stages"],
                 "of scale factors": scales["stages"], "of A's own ring": a16["stages"],
                 "registers of roles": f"{registers['feed']}, {registers['consume']}"}
     return {**shared, "CTAs of a cluster": plan["cluster_size"],

@@ -50,11 +50,15 @@ inline constexpr Named<dualgemm_dtype_t> kTypes[] = {{DUALGEMM_DTYPE_FP16, "fp16
                                                      {DUALGEMM_DTYPE_FP8_E4M3, "fp8"},
                                                      {DUALGEMM_DTYPE_NVFP4, "nvfp4"}};
 
-// What --a-dtype calls the types of A.
-inline constexpr Named<dualgemm_dtype_t> kTypesOfA[] = {
-    {DUALGEMM_DTYPE_NVFP4, "nvfp4"}, {DUALGEMM_DTYPE_BF16, "bf16"}, {DUALGEMM_DTYPE_FP16, "fp16"}};
+// What --a-dtype calls the types of A, and what reports call those of the weights.
+inline constexpr Named<dualgemm_dtype_t> kTypesOfA[] = {{DUALGEMM_DTYPE_NVFP4, "nvfp4"},
+                                                        {DUALGEMM_DTYPE_BF16, "bf16"},
+                                                        {DUALGEMM_DTYPE_FP16, "fp16"},
+                                                        {DUALGEMM_DTYPE_FP8_E4M3, "fp8"}};
+inline constexpr Named<dualgemm_dtype_t> kTypesOfB[] = {{DUALGEMM_DTYPE_NVFP4, "nvfp4"},
+                                                        {DUALGEMM_DTYPE_MXFP4, "mxfp4"}};
 
-// Return the names of such a list, and the number of one of its names.
+// Return the names of such a list, the number of one of its names, and the name of one of its numbers.
 template <class List>
 std::vector<std::string> names_of(const List& list) {
   std::vector<std::string> out;
@@ -65,6 +69,12 @@ template <class List>
 auto number_of(const List& list, const std::string& name) {
   return std::find_if(std::begin(list), std::end(list), [&](const auto& entry) { return entry.name == name; })
       ->number;
+}
+template <class List, class Number>
+const char* name_in(const List& list, Number number) {
+  return std::find_if(std::begin(list), std::end(list),
+                      [&](const auto& entry) { return entry.number == number; })
+      ->name;
 }
 
 }  // namespace bench

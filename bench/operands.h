@@ -1,5 +1,5 @@
-// operands.h -- the operands of the benchmark's input sets as others take them: dequantised, or with the
-// weights of both products in one tensor.
+// operands.h -- the operands of the benchmark's input sets as others take them: dequantised, in FP8 or in 16
+// bits, or with the weights of both products in one tensor.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,13 @@ namespace bench {
 
 inline size_t count(int64_t elements) { return static_cast<size_t>(elements); }
 
-// The type of a GEMM's products, and of its operands where these are dequantised.
+// The type of a GEMM's products, and of its operands where these are dequantised to 16 bits.
 dualgemm_dtype_t dtype_of(OperandFormat format);
+
+// What the products of operands in this format are multiplied by. In FP8 the factor of A is missing, and 2 to
+// kExponentOfB, which all rows of the weights have in common: factors of whole tensors, as a GEMM in FP8
+// takes.
+float factor_of_products(OperandFormat format);
 
 // The operands of one input set, all problems one after the other: B1 above B2 for each, if there is a B2.
 struct Operands {
@@ -35,6 +40,7 @@ inline constexpr double kMostOperandBytes = 16e9;
 double operand_bytes(const Shape& shape, OperandFormat format);
 
 // Returns those of an input set in fp16 or bf16. An A of 16 bits, whose type this is then, stays where it is.
+// The rows of an A in FP8 get one factor, kFactorOfA.
 std::unique_ptr<Operands> dequantised(const Shape& shape, const InputSet& set, dualgemm_dtype_t dtype);
 
 // Those of all input sets in one format, or of as many as take 16 GB; all that multiply them share these.

@@ -44,7 +44,7 @@ void add_problems(CLI::App* app, Options* options) {
   app->add_option("--part", options->part, "I/N: only every Nth of the shapes, from the Ith on");
   app->add_option("--products", options->products, "of A: 2, or 1; otherwise as the suites have them")
       ->check(CLI::Range(1, 2));
-  app->add_option("--a-dtype", options->a_dtype, "type of A; bf16 and fp16 on Hopper")
+  app->add_option("--a-dtype", options->a_dtype, "type of A; bf16, fp16, and fp8 by MXFP4 weights on Hopper")
       ->check(CLI::IsMember(names_of(kTypesOfA)));
   app->add_option("--dtype", options->dtype, "type of C")->check(CLI::IsMember(names_of(kTypes)));
   app->add_option("--activation", options->activation, "with its default parameters")
@@ -121,7 +121,7 @@ void add_chains(CLI::App* app, Options* options) {
 }  // namespace
 
 std::optional<int> parse_options(int argc, char** argv, Options* options) {
-  CLI::App app{"Benchmark of libdualgemm: C = silu(A B1^T) * (A B2^T) of NVFP4 operands, or A B1^T alone"};
+  CLI::App app{"Benchmark of libdualgemm: C = silu(A B1^T) * (A B2^T) with FP4 weights, or A B1^T alone"};
   add_problems(&app, options);
   add_effort(&app, options);
   add_prints(&app, options);

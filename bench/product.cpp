@@ -37,7 +37,9 @@ Product::~Product() { destroy(); }
 
 void Product::describe(const ProductShape& s) {
   const int of_products = s.to_fp16 ? lt::kReal16F : lt::kReal16BF;
-  const int type = scaled_ ? lt::kReal4FE2M1 : of_products;
+  const int type = scaled_                           ? lt::kReal4FE2M1
+                   : s.format == OperandFormat::kFp8 ? lt::kReal8FE4M3
+                                                     : of_products;
   check(library_.desc_create(&desc_, lt::kCompute32F, lt::kReal32F), "cublasLtMatmulDescCreate");
   const auto set = [this](lt::DescAttribute which, int32_t value) {
     check(library_.desc_set(desc_, which, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
@@ -46,6 +48,10 @@ void Product::describe(const ProductShape& s) {
   if (scaled_) {
     set(lt::kAScaleMode, lt::kScaleVec16Ue4m3);
     set(lt::kBScaleMode, lt::kScaleVec16Ue4m3);
+  }
+  if (s.format == OperandFormat::kFp8) {
+    const auto fast = static_cast<int8_t>(s.fast_accumulation);
+    check(library_.desc_set(desc_, lt::kFastAccumulation, &fast, sizeof fast), "fast accumulation");
   }
   b_ = layout(library_, type, s.k, s.n, s.k, s.batch, s.b_stride);
   a_ = layout(library_, type, s.k, s.m, s.k, s.batch, s.a_stride);

@@ -1,4 +1,4 @@
-// product.h -- one GEMM by cuBLASLt: D = A B^T of fp16, bf16 or NVFP4 operands.
+// product.h -- one GEMM by cuBLASLt: D = A B^T of fp16, bf16, NVFP4 or FP8 operands.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,23 +10,29 @@
 
 namespace bench {
 
-enum class OperandFormat { kFp16, kBf16, kNvfp4 };
+enum class OperandFormat { kFp16, kBf16, kNvfp4, kFp8 };
 
 constexpr const char* format_name(OperandFormat format) {
-  constexpr const char* kNames[] = {"fp16", "bf16", "nvfp4"};
+  constexpr const char* kNames[] = {"fp16", "bf16", "nvfp4", "fp8"};
   return kNames[static_cast<int>(format)];
+}
+
+// Returns the bits of an element, without those of factors.
+constexpr int bits_of(OperandFormat format) {
+  return format == OperandFormat::kNvfp4 ? 4 : format == OperandFormat::kFp8 ? 8 : 16;
 }
 
 // A [m, k] and B [n, k] are compact, of D [m, n], which is fp16 or bf16, the rows are d_pitch elements apart.
 // Problems of a batch are as many elements apart as the strides say.
 struct ProductShape {
   OperandFormat format;
-  bool to_fp16;  // of NVFP4 operands; D of others has their type
+  bool to_fp16;  // of NVFP4 and FP8 operands; D of others has their type
   int32_t m, n, k;
   int64_t d_pitch;
   uint32_t alignment;  // bytes, of every address
   int32_t batch = 1;
   int64_t a_stride = 0, b_stride = 0, d_stride = 0;
+  bool fast_accumulation = false;  // of FP8 operands: sums stay in the tensor cores
 };
 
 // D = alpha A B^T. NVFP4 operands have scale factors, in atoms of 128x4.

@@ -7,6 +7,7 @@
 
 #include <ctime>
 
+#include "names.h"
 #include "published.h"
 
 namespace bench {
@@ -44,7 +45,7 @@ json budget_json(const Budget& b) {
               {"smem_bytes", b.instance->smem_bytes},
               {"tmem_columns", b.instance->plan.tmem.allocated},
               {"stages", b.instance->plan.operands.stages}};
-  if (!b.instance->plan.packed_a()) out["a_order"] = a_order_text(b);
+  if (!b.instance->plan.packed_a() && !b.instance->plan.mxfp4_b()) out["a_order"] = a_order_text(b);
   return out;
 }
 
@@ -83,6 +84,7 @@ json baseline_json(const BaselineTime& time) {
   json way{{"operands", format_name(time.way.format)}, {"gemms", time.way.gemms}};
   if (time.way.streams > 1) way["streams"] = time.way.streams;
   if (time.way.grouped) way["grouped"] = true;
+  if (time.way.format == OperandFormat::kFp8) way["fast_accumulation"] = time.way.fast_accumulation;
   return with_times(std::move(way), time);
 }
 
@@ -186,6 +188,7 @@ json report_json(const RunInfo& info, const Machine& machine, const GpuState& st
           {"device", device_json(machine, state)},
           {"times", times_name(info.times)},
           {"a_dtype", info.a_dtype},
+          {"b_dtype", name_in(kTypesOfB, b_dtype_for(number_of(kTypesOfA, info.a_dtype)))},
           {"dtype", info.dtype},
           {"products", info.products},
           {"activation", info.activation},

@@ -2,6 +2,7 @@
 // what becomes of their products.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,23 +11,34 @@
 
 namespace bench {
 
+// Returns the type of the weights that an A of this type is multiplied by.
+constexpr dualgemm_dtype_t b_dtype_for(dualgemm_dtype_t a_dtype) {
+  return a_dtype == DUALGEMM_DTYPE_FP8_E4M3 ? DUALGEMM_DTYPE_MXFP4 : DUALGEMM_DTYPE_NVFP4;
+}
+
 struct Shape {
   int32_t m, n, k;  // m: rows of A of one problem; OFFSETS: of all groups together; MASKED: room of a group
   std::string label;
   int32_t batch = 1;
   dualgemm_group_mode_t mode = DUALGEMM_GROUP_NONE;
-  std::vector<int32_t> group_rows = {};  // with a mode: how many rows each group has
-  dualgemm_dtype_t a_dtype = DUALGEMM_DTYPE_NVFP4;
-  int32_t products = 2;  // of A: with B1 and B2, or with B1 alone
+  std::vector<int32_t> group_rows = {};             // with a mode: how many rows each group has
+  dualgemm_dtype_t a_dtype = DUALGEMM_DTYPE_NVFP4;  // the type of the weights follows from it
+  int32_t products = 2;                             // of A: with B1 and B2, or with B1 alone
 
   int32_t problems() const { return grouped() ? static_cast<int32_t>(group_rows.size()) : batch; }
   int32_t rows(int32_t problem) const { return grouped() ? group_rows[problem] : m; }
   int64_t rows() const;  // of all problems
   bool grouped() const { return mode != DUALGEMM_GROUP_NONE; }
   bool offsets() const { return mode == DUALGEMM_GROUP_OFFSETS; }
-  bool packed_a() const { return a_dtype == DUALGEMM_DTYPE_NVFP4; }  // with scale factors, else of 16 bits
-  int a_bits() const { return packed_a() ? 4 : 16; }                 // of an element
-  int64_t columns() const { return int64_t{products} * n; }          // of all products of a row of A
+  bool packed_a() const { return a_dtype == DUALGEMM_DTYPE_NVFP4; }  // with scale factors
+  bool fp8_a() const { return a_dtype == DUALGEMM_DTYPE_FP8_E4M3; }  // with a factor for each row
+  bool sixteen_bit_a() const { return !packed_a() && !fp8_a(); }
+  int a_bits() const { return packed_a() ? 4 : fp8_a() ? 8 : 16; }  // of an element
+  dualgemm_dtype_t b_dtype() const { return b_dtype_for(a_dtype); }
+  int32_t b_block() const { return fp8_a() ? 32 : 16; }  // elements of a row of the weights with one factor
+  // Returns the bytes of the factors of B1 or B2 of one problem.
+  size_t sfb_bytes() const { return dualgemm_sf_size_of(b_dtype(), n, k); }
+  int64_t columns() const { return int64_t{products} * n; }  // of all products of a row of A
   double flops() const;  // of the GEMMs, 2 operations per multiply-add, padding not counted
 };
 

@@ -132,8 +132,8 @@ def picture(report, layout=WIDE):
     if max(map(len, lines.values()), default=0) < 3: return None
     axes, device = Axes(lines, layout), report["device"]["name"].removeprefix("NVIDIA ")
     title = f"libdualgemm on an {device}: times faster than others"
-    a_type = report.get("a_dtype", "nvfp4").upper()
-    what = (f"{report['times'].upper()}: weights NVFP4, A {a_type}, C {report['dtype'].upper()}; geometric means; "
+    a_type, b_type = (report.get(name, "nvfp4").upper() for name in ("a_dtype", "b_dtype"))
+    what = (f"{report['times'].upper()}: weights {b_type}, A {a_type}, C {report['dtype'].upper()}; geometric means; "
             "operands cold, in a CUDA graph")
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {layout.width} {layout.height}" role="img">',
              f"<title>{title}</title>", f"<style>{STYLE}{'' if layout.beside else SMALL}</style>",

@@ -43,6 +43,11 @@ dualgemm_dtype_t a_of(const std::vector<Shape>& shapes) {
   return shapes.empty() ? DUALGEMM_DTYPE_NVFP4 : shapes.front().a_dtype;
 }
 
+// Whether such an A is put in the order of the weights: it has 16 bits.
+bool is_ordered(dualgemm_dtype_t a_dtype) {
+  return a_dtype == DUALGEMM_DTYPE_BF16 || a_dtype == DUALGEMM_DTYPE_FP16;
+}
+
 // Puts the columns of the shape and, if it fits, of the label before the others.
 Table table_for(Times times, const std::vector<Shape>& shapes, bool* labels) {
   int shape_width = 9, label_width = 1;
@@ -52,7 +57,7 @@ Table table_for(Times times, const std::vector<Shape>& shapes, bool* labels) {
     label_width = std::max(label_width, static_cast<int>(shape.label.size()));
     baselines = baselines || !shape.grouped();
   }
-  const std::vector<Column> others = columns_of(times, baselines, a_of(shapes) != DUALGEMM_DTYPE_NVFP4);
+  const std::vector<Column> others = columns_of(times, baselines, is_ordered(a_of(shapes)));
   const int room = kMostColumns - 1 - Table(others).width();
   std::vector<Column> all = {{"M x N x K", std::min(shape_width, room), true}};
   *labels = shape_width + 1 + label_width <= room;
@@ -67,13 +72,17 @@ std::string share_text(const Roof& roof, double us) {
 
 std::string tflops_text(double flops, double us) { return fmt::format("{:.0f}", flops / us * 1e-6); }
 
-// Returns "31.95 bf16 1" for one GEMM; where groups have one each, "1/4" on four streams, "1g" in one call.
+// Returns "31.95 bf16 1" for one GEMM; where groups have one each, "1/4" on four streams, "1g" in one call;
+// "1f" with fast accumulation.
 std::string way_text(const BaselineTime& time) {
   const BaselineWay& way = time.way;
   const std::string streams = way.streams > 1 ? fmt::format("/{}", way.streams) : "";
   return fmt::format("{} {} {}{}{}", us_text(time.stream.median_us),
                      way.format == OperandFormat::kNvfp4 ? "fp4" : format_name(way.format), way.gemms,
-                     streams, way.grouped ? "g" : "");
+                     streams,
+                     way.grouped             ? "g"
+                     : way.fast_accumulation ? "f"
+                                             : "");
 }
 
 }  // namespace
@@ -122,6 +131,8 @@ std::string Report::heading() const {
     of += fmt::format(", {:.2f} TB/s of DRAM pins, {:.2f} PFLOP/s of {} at that clock", machine_.dram_tb_s,
                       machine_.tensor_pflops, machine_.operands);
   if (a_dtype_ != DUALGEMM_DTYPE_NVFP4) of += fmt::format(". A is {}", dualgemm::dtype_name(a_dtype_));
+  if (b_dtype_for(a_dtype_) != DUALGEMM_DTYPE_NVFP4)
+    of += fmt::format(", weights are {}", dualgemm::dtype_name(b_dtype_for(a_dtype_)));
   of += fmt::format(". {} problem{} of {}", problems_, problems_ == 1 ? "" : "s",
                     products_ == 1 ? "one product" : "two products");
   return wrapped(of + ".", 0) + "\n" + table_.heading();
@@ -135,7 +146,7 @@ std::string Report::line(const Result& result, std::vector<std::string> cells) c
 
 std::vector<std::string> Report::computed_by(const Result& result) const {
   std::vector<std::string> cells = {short_name(result.budget->instance->name)};
-  if (!result.shape.packed_a()) cells.emplace_back(a_order_text(*result.budget));
+  if (result.shape.sixteen_bit_a()) cells.emplace_back(a_order_text(*result.budget));
   return cells;
 }
 
@@ -233,7 +244,7 @@ std::string Report::legend(const std::vector<Result>& results) const {
   if (modelled || measured)
     explain("TFLOP/s: " + operations +
             ". of roof: T, of the tensor cores' peak; D, of the rate of DRAM's pins.");
-  if (a_dtype_ != DUALGEMM_DTYPE_NVFP4 && times_ != Times::kBaseline)
+  if (is_ordered(a_dtype_) && times_ != Times::kBaseline)
     explain(
         "A by: what puts A in the order of the weights, the kernel, or a pass before it into the workspace.");
   std::set<std::string> reasons;
@@ -246,7 +257,8 @@ std::string Report::legend(const std::vector<Result>& results) const {
         reasons.insert(compact(result.shape) + ", " + time.way.text() + ": " + time.error);
   }
   if (measured && any)
-    explain(std::string("baseline: us of cuBLASLt in fp16, bf16 or fp4, ") +
+    explain(std::string("baseline: us of cuBLASLt in fp16, bf16 or ") +
+            (a_dtype_ == DUALGEMM_DTYPE_FP8_E4M3 ? "FP8 (1f: with fast accumulation), " : "fp4, ") +
             (products_ == 1 ? "which writes C, or products to which a kernel applies an activation or alphas"
                             : "with 1 or 2 GEMMs, and an activation kernel") +
             ". Groups have a GEMM each: 1/4 on 4 streams, 1g in one call of cuBLAS.");

@@ -2,11 +2,13 @@
 #include "bench/unfused.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernel/epilogue/activation.cuh"
 #include "kernel/epilogue/epilogue.cuh"
 #include "kernel/epilogue/output.cuh"
 #include "kernel/plan.h"
+#include "ptx/math.cuh"
 
 namespace bench {
 namespace {
@@ -40,6 +42,15 @@ struct Bf16 : dualgemm::Bf16 {
   }
 };
 
+struct Fp8 {
+  __device__ static uint32_t pack(float first, float second) {
+    return dualgemm::ptx::cvt_rn_satfinite_e4m3x2_f32(second, first);
+  }
+  __device__ static TwoFloats unpack(uint32_t pair) {
+    return Fp16::unpack(dualgemm::ptx::cvt_rn_f16x2_e4m3x2(static_cast<uint16_t>(pair)));
+  }
+};
+
 // Returns an e2m1 number.
 __device__ float decoded(uint32_t code) {
   const uint64_t doubled = 0x0C08060403020100u;  // the magnitudes, times two
@@ -47,34 +58,71 @@ __device__ float decoded(uint32_t code) {
   return code & 8 ? -magnitude : magnitude;
 }
 
-// Returns a ue4m3 number: its exponent and mantissa are the top bits of a float's.
-__device__ float factor_of(uint8_t code) {
-  if (code < 8) return static_cast<float>(code) * 0x1p-9f;
-  return __uint_as_float((code + (120u << 3)) << 20);
-}
+// The formats of weights: how many elements share a factor, and what a row's factors are.
+struct Nvfp4 {
+  static constexpr int32_t kBlock = dualgemm::kSfBlock;
+  // Returns a ue4m3 number: its exponent and mantissa are the top bits of a float's.
+  __device__ float factor(uint8_t code, int32_t) const {
+    if (code < 8) return static_cast<float>(code) * 0x1p-9f;
+    return __uint_as_float((code + (120u << 3)) << 20);
+  }
+};
+struct Mxfp4 {
+  static constexpr int32_t kBlock = dualgemm::kMxBlock;
+  const int16_t* exponents;
+  int32_t more;
+  // Returns a power of two, which is no subnormal float: the byte is its exponent there, as in e8m0.
+  __device__ float factor(uint8_t code, int32_t row) const {
+    return __uint_as_float(static_cast<uint32_t>(code + exponents[row] + more) << 23);
+  }
+};
 
-// Each thread writes the 16 elements that share a scale factor.
-template <class Out>
-__global__ void __launch_bounds__(kThreads)
-    dequantise(const uint2* codes, const uint8_t* scales, int32_t rows, int32_t blocks, uint4* out) {
-  const int32_t block = static_cast<int32_t>(blockIdx.x) * kThreads + static_cast<int32_t>(threadIdx.x);
-  if (block >= blocks) return;
-  const int32_t atoms = (blocks + dualgemm::kSfAtomBlocks - 1) / dualgemm::kSfAtomBlocks;
+constexpr int32_t kElements = 16;  // that a thread writes
+
+// Each thread writes 16 elements, which share a scale factor.
+template <class Out, class Format>
+__global__ void __launch_bounds__(kThreads) dequantise(const uint2* codes, const uint8_t* scales,
+                                                       Format format, int32_t rows, int32_t k, uint4* out) {
+  const int32_t piece = static_cast<int32_t>(blockIdx.x) * kThreads + static_cast<int32_t>(threadIdx.x);
+  const int32_t pieces = k / kElements, block = piece * kElements / Format::kBlock;
+  if (piece >= pieces) return;
+  constexpr int32_t kAtomElements = Format::kBlock * dualgemm::kSfAtomBlocks;
+  const int32_t atoms = (k + kAtomElements - 1) / kAtomElements;
   for (auto row = static_cast<int32_t>(blockIdx.y); row < rows; row += static_cast<int32_t>(gridDim.y)) {
     const int64_t atom = int64_t{row / dualgemm::kSfAtomRows} * atoms + block / dualgemm::kSfAtomBlocks;
     const float factor =
-        factor_of(scales[atom * dualgemm::kSfAtomBytes + dualgemm::sf_offset_in_atom(row, block)]);
-    const int64_t at = int64_t{row} * blocks + block;
+        format.factor(scales[atom * dualgemm::kSfAtomBytes + dualgemm::sf_offset_in_atom(row, block)], row);
+    const int64_t at = int64_t{row} * pieces + piece;
     const uint2 elements = codes[at];
-    const auto eight = [factor](uint32_t nibbles) {
-      const auto two = [factor](uint32_t pair) {
-        return Out::pack(decoded(pair) * factor, decoded(pair >> 4) * factor);
-      };
-      return uint4{two(nibbles), two(nibbles >> 8), two(nibbles >> 16), two(nibbles >> 24)};
+    const auto two = [factor](uint32_t pair) {
+      return Out::pack(decoded(pair) * factor, decoded(pair >> 4) * factor);
     };
-    out[2 * at] = eight(elements.x);
-    out[2 * at + 1] = eight(elements.y);
+    if constexpr (std::is_same_v<Out, Fp8>) {
+      const auto four = [two](uint32_t nibbles) { return two(nibbles) | two(nibbles >> 8) << 16; };
+      out[at] = {four(elements.x), four(elements.x >> 16), four(elements.y), four(elements.y >> 16)};
+    } else {
+      const auto eight = [two](uint32_t nibbles) {
+        return uint4{two(nibbles), two(nibbles >> 8), two(nibbles >> 16), two(nibbles >> 24)};
+      };
+      out[2 * at] = eight(elements.x);
+      out[2 * at + 1] = eight(elements.y);
+    }
   }
+}
+
+// Each thread converts 16 numbers.
+template <class Out>
+__global__ void __launch_bounds__(kThreads)
+    convert_fp8(const uint4* from, int64_t pieces, float factor, uint4* out) {
+  const int64_t piece = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (piece >= pieces) return;
+  const uint4 numbers = from[piece];
+  const auto two = [factor](uint32_t pair) {
+    const TwoFloats x = Fp8::unpack(pair & 0xFFFF);
+    return Out::pack(x.first * factor, x.second * factor);
+  };
+  out[2 * piece] = {two(numbers.x), two(numbers.x >> 16), two(numbers.y), two(numbers.y >> 16)};
+  out[2 * piece + 1] = {two(numbers.z), two(numbers.z >> 16), two(numbers.w), two(numbers.w >> 16)};
 }
 
 // The rows of a problem: the first, counted over all problems, and how many.
@@ -163,6 +211,17 @@ cudaError_t launch_function(const Products& x, const Extents& extents, void* c, 
   return launch_typed<In, Out>(x, extents, function, c, stream);
 }
 
+// Launches one that dequantises.
+template <class Format>
+cudaError_t launch_of(void (*kernel)(const uint2*, const uint8_t*, Format, int32_t, int32_t, uint4*),
+                      const void* codes, const void* scales, Format format, int32_t rows, int32_t k,
+                      void* out, cudaStream_t stream) {
+  kernel<<<grid_of(k / kElements, rows), kThreads, 0, stream>>>(static_cast<const uint2*>(codes),
+                                                                static_cast<const uint8_t*>(scales), format,
+                                                                rows, k, static_cast<uint4*>(out));
+  return cudaGetLastError();
+}
+
 }  // namespace
 
 Products products_of(const dualgemm_args_t& args, const void* products, dualgemm_dtype_t dtype) {
@@ -175,11 +234,26 @@ Products products_of(const dualgemm_args_t& args, const void* products, dualgemm
 
 cudaError_t launch_dequantise(const void* codes, const void* scales, int32_t rows, int32_t k,
                               dualgemm_dtype_t dtype, void* out, cudaStream_t stream) {
-  const int32_t blocks = k / dualgemm::kSfBlock;
-  const auto kernel = dtype == DUALGEMM_DTYPE_BF16 ? dequantise<Bf16> : dequantise<Fp16>;
-  kernel<<<grid_of(blocks, rows), kThreads, 0, stream>>>(static_cast<const uint2*>(codes),
-                                                         static_cast<const uint8_t*>(scales), rows, blocks,
-                                                         static_cast<uint4*>(out));
+  const auto kernel = dtype == DUALGEMM_DTYPE_BF16 ? dequantise<Bf16, Nvfp4> : dequantise<Fp16, Nvfp4>;
+  return launch_of(kernel, codes, scales, Nvfp4{}, rows, k, out, stream);
+}
+
+cudaError_t launch_dequantise_mxfp4(const void* codes, const void* scales, const int16_t* exponents,
+                                    int32_t more, int32_t rows, int32_t k, dualgemm_dtype_t dtype, void* out,
+                                    cudaStream_t stream) {
+  const auto kernel = dtype == DUALGEMM_DTYPE_FP8_E4M3 ? dequantise<Fp8, Mxfp4>
+                      : dtype == DUALGEMM_DTYPE_BF16   ? dequantise<Bf16, Mxfp4>
+                                                       : dequantise<Fp16, Mxfp4>;
+  return launch_of(kernel, codes, scales, Mxfp4{exponents, more}, rows, k, out, stream);
+}
+
+cudaError_t launch_convert_fp8(const void* from, int64_t numbers, float factor, dualgemm_dtype_t dtype,
+                               void* out, cudaStream_t stream) {
+  const int64_t pieces = numbers / kElements;
+  const auto blocks = static_cast<unsigned>((pieces + kThreads - 1) / kThreads);
+  const auto kernel = dtype == DUALGEMM_DTYPE_BF16 ? convert_fp8<Bf16> : convert_fp8<Fp16>;
+  kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const uint4*>(from), pieces, factor,
+                                          static_cast<uint4*>(out));
   return cudaGetLastError();
 }
 

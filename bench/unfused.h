@@ -16,6 +16,16 @@ namespace bench {
 cudaError_t launch_dequantise(const void* codes, const void* scales, int32_t rows, int32_t k,
                               dualgemm_dtype_t dtype, void* out, cudaStream_t stream);
 
+// The same of MXFP4 elements, which are multiplied by 2 to the exponent of their row plus `more`, too. Also
+// as FP8_E4M3: as such they are exact where these products are.
+cudaError_t launch_dequantise_mxfp4(const void* codes, const void* scales, const int16_t* exponents,
+                                    int32_t more, int32_t rows, int32_t k, dualgemm_dtype_t dtype, void* out,
+                                    cudaStream_t stream);
+
+// Writes numbers in FP8_E4M3, times a factor, as FP16 or BF16. There are a multiple of 16 of them.
+cudaError_t launch_convert_fp8(const void* from, int64_t numbers, float factor, dualgemm_dtype_t dtype,
+                               void* out, cudaStream_t stream);
+
 // Gates and ups, or of one product the gates alone.
 struct Products {
   const void *gates, *ups;                                      // of one product `ups` is null

@@ -81,36 +81,52 @@ class Verifier {
   // moves by that, too; what it overflows to is not accounted for, and does not occur with these data.
   Expected preactivation(const Row& a, const Row& b, double alpha) const {
     const ref::Sum sum = ref::product(a.operand(), b.operand(), s_.k, core_).sums[0];
-    if (rounding_ != Rounding::kOnce && rounding_ != Rounding::kIntermediates) {
-      // The products of two operands are exact in fp32. Each addition loses less than an ulp of a sum that no
-      // order makes larger than all magnitudes together.
-      const double lost = 0x1p-23 * s_.k * magnitude(a, b);
-      const ref::Format to = rounding_ == Rounding::kAnyOrder       ? ref::Format::kFp32
-                             : rounding_ == Rounding::kFp16Products ? ref::Format::kFp16
-                                                                    : ref::Format::kBf16;
-      const double error = lost + ref::conversion_error(to, std::fabs(sum.exact) + lost);
-      return {alpha * sum.exact, std::fabs(alpha) * error};
-    }
     const double lost = *std::max_element(std::begin(sum.lost), std::end(sum.lost));
-    Expected out{alpha * sum.exact, std::fabs(alpha) * lost};
+    if (rounding_ != Rounding::kOnce && rounding_ != Rounding::kIntermediates)
+      return of_others(sum.exact, s_.fp8_a() ? lost : 0, magnitude(a, b), alpha);
+    const double factor = alpha * a.factor;
+    Expected out{factor * sum.exact, std::fabs(factor) * lost};
+    if (s_.fp8_a())
+      out.error += 0x1p-24 * (std::fabs(out.value) + out.error);  // the factor is a product more
     if (rounding_ == Rounding::kIntermediates)
       out.error += ref::conversion_error(format_of(epilogue_), std::fabs(out.value) + out.error);
     return out;
   }
+  // The products of two operands are exact in fp32. Each addition loses less than an ulp of a sum that no
+  // order makes larger than all magnitudes together. What sums of FP8 in tensor cores lose comes on top.
+  Expected of_others(double exact, double lost, double magnitude, double alpha) const {
+    const double factor = s_.fp8_a() ? kFactorOfA : 1;
+    exact *= factor;
+    lost = factor * (lost + 0x1p-23 * s_.k * magnitude);
+    const ref::Format to = rounding_ == Rounding::kAnyOrder       ? ref::Format::kFp32
+                           : rounding_ == Rounding::kFp16Products ? ref::Format::kFp16
+                                                                  : ref::Format::kBf16;
+    const double error = lost + ref::conversion_error(to, std::fabs(exact) + lost);
+    return {alpha * exact, std::fabs(alpha) * error};
+  }
   // Returns the sum of |a b| over K.
   double magnitude(const Row& a, const Row& b) const {
-    const auto element = [this](const Row& row, int32_t i) {
-      if (row.elements != ref::Elements::kNvfp4) {
-        const ref::Format type =
-            row.elements == ref::Elements::kBf16 ? ref::Format::kBf16 : ref::Format::kFp16;
-        return std::fabs(ref::decode(type, row.codes[2 * i] | uint32_t{row.codes[2 * i + 1]} << 8));
-      }
-      return std::fabs(double{ref::e2m1_decode(ref::nibble(row.codes.data(), i))} *
-                       ref::ue4m3_decode(row.scales[ref::sf_offset(s_.k, 0, i / ref::kBlock)]));
-    };
     double sum = 0;
-    for (int32_t i = 0; i < s_.k; ++i) sum += element(a, i) * element(b, i);
+    for (int32_t i = 0; i < s_.k; ++i) sum += std::fabs(number(a, i) * number(b, i));
     return sum;
+  }
+  static double number(const Row& row, int32_t i) {
+    const auto wide = [&](ref::Format type) {
+      return ref::decode(type, row.codes[2 * i] | uint32_t{row.codes[2 * i + 1]} << 8);
+    };
+    const auto code = [&] { return ref::nibble(row.codes.data(), i); };
+    const auto k = static_cast<int64_t>(row.codes.size()) * 2;  // of those with codes
+    switch (row.elements) {
+      case ref::Elements::kFp16: return wide(ref::Format::kFp16);
+      case ref::Elements::kBf16: return wide(ref::Format::kBf16);
+      case ref::Elements::kE4m3: return ref::e4m3_decode(row.codes[i]);
+      case ref::Elements::kMxfp4:
+        return std::ldexp(ref::mxfp4_weight(code(), row.scales[ref::mx_sf_offset(k, 0, i / ref::kMxBlock)]),
+                          row.exponent);
+      default:
+        return double{ref::e2m1_decode(code())} *
+               ref::ue4m3_decode(row.scales[ref::sf_offset(k, 0, i / ref::kBlock)]);
+    }
   }
   Expected result(const Row& a, int32_t problem, int32_t column) const {
     const Place& place = x_.place(problem);

@@ -11,8 +11,10 @@
 
 namespace bench {
 
-// The products stay fp32 on their way to C, or are rounded to the type of C first; or they are sums in fp32
-// of any order, which stay fp32 or are rounded to fp16 or bf16 before they meet their alphas.
+// The products stay fp32 on their way to C, or are rounded to the type of C first; or they are sums of
+// others, in fp32 and of any order, which stay fp32 or are rounded to fp16 or bf16 before they meet their
+// alphas. Where A is in FP8 the sums of others may be those of FP8, in the order of K, and its rows have one
+// factor, kFactorOfA.
 enum class Rounding { kOnce, kIntermediates, kAnyOrder, kFp16Products, kBf16Products };
 
 // C and its factors of all problems of an input set, as they lie on the device.

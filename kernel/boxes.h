@@ -21,14 +21,15 @@ struct Boxes {
   Box a, b, sfa, sfb, prepared_a;
 };
 
-// An A of 16 bits that the kernel puts in order comes by panels. An A that a pass has prepared comes by
-// panels where it has a ring of its own, and else a k-tile at a time.
+// An A of 16 bits that the kernel puts in order comes by panels, and so does one in FP8. An A that a pass has
+// prepared comes by panels where it has a ring of its own, and else a k-tile at a time.
 constexpr Boxes boxes_of(const Plan& plan) {
   const auto box = [](int32_t inner, int32_t rows, int32_t of_third = 1) {
     return Box{
         {static_cast<uint32_t>(inner), static_cast<uint32_t>(rows), static_cast<uint32_t>(of_third), 1}};
   };
-  return {.a = plan.orders_a() ? box(kPanelK, plan.tile.m) : box(kBoxRowBytes, plan.operands.a_box_rows),
+  return {.a = plan.panels_of_a() ? box(plan.panel_k(), plan.tile.m)
+                                  : box(kBoxRowBytes, plan.operands.a_box_rows),
           .b = box(kBoxRowBytes, plan.operands.b_box_rows),
           .sfa = box(kSfAtomWords, plan.scales.steps),
           .sfb = box(kSfAtomWords, plan.scales.steps, plan.scales.sfb_blocks),

@@ -35,7 +35,8 @@ constexpr InstanceName name_of_plan(const Plan& plan) {
   if (plan.prepared_a()) name.add("x");
   if (plan.tile.grouped) name.add("g");
   if (plan.mma.accumulators == 1) name.add("_one");
-  if (!plan.packed_a()) name.add(plan.a_type == CType::kBf16 ? "_abf16" : "_afp16");
+  if (plan.mxfp4_b()) name.add("_mxfp4_afp8");
+  else if (!plan.packed_a()) name.add(plan.a_type == CType::kBf16 ? "_abf16" : "_afp16");
   return name;
 }
 

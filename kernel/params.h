@@ -52,17 +52,18 @@ struct GeneralParams {
 //   a            UINT8   {k/2, rows, problems}                128B
 //   a, 16 bits   UINT16  {k, rows, problems}                  128B
 //   b1, b2       UINT8   {k/2, n, problems}                   128B
+//   a, FP8       UINT8   {k, rows, problems}                  128B
 //   sfa          INT64   {64, atoms, row blocks, problems}    none
 //   sfb1, sfb2   INT64   {64, atoms, row blocks, problems}    none
 //   prepared_a   UINT16  {64, rows, panels, problems}         128B
 //
 // `prepared_a` is A as a pass before the kernel leaves it (PrepareParams), for instances of
 // Plan::prepared_a. A row has whole k-tiles of four panels each, and a panel has 64 places. These instances
-// have no maps of A and SFA. Instances for an A of 16 bits have no map of SFA. Instances of one product have
-// no maps of B2 and SFB2. An atom is 512 bytes: the scale factors of 128 rows x 64 elements of K. atoms =
-// ceil(k / 64), row blocks = ceil(rows / 128). What lies outside a tensor arrives as zero. `problems`
-// counts the problems of a batch or the groups. Groups whose rows follow each other (group_offsets) share
-// one A, C and SFA, with problems = 1; the scale factors of a group start at a new row block there.
+// have no maps of A and SFA, those for another A than NVFP4 none of SFA, those of one product none of B2 and
+// SFB2. An atom is 512 bytes: the factors of 128 rows x 64 elements of K, of MXFP4 128. atoms = ceil(k / 64),
+// or ceil(k / 128); row blocks = ceil(rows / 128). What lies outside a tensor arrives as zero. `problems`
+// counts those of a batch, or groups. Groups whose rows follow each other (group_offsets) share one A, C and
+// SFA, with problems = 1; the scale factors of a group start at a new row block there.
 struct alignas(128) Params {
   CUtensorMap a, b1, b2, sfa, sfb1, sfb2, prepared_a;
   Matrix c;
@@ -84,6 +85,9 @@ struct alignas(128) Params {
   Shares shares;
   float* part_sums;
   uint32_t* parts_there;
+  // For B1 and B2 in MXFP4: the exponents of the powers of two that rows are multiplied with; may be null.
+  const int16_t *b1_row_exponent, *b2_row_exponent;
+  int64_t b_row_exponent_stride;  // numbers from one problem to the next
 };
 
 }  // namespace dualgemm

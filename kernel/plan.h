@@ -33,10 +33,10 @@ constexpr bool in_blocks(int32_t tile_rows) {
 }
 
 // A box of an operand has rows of this many bytes, as long as those of the 128-byte swizzle: a k-tile of
-// e2m1, or a panel of 16-bit elements.
+// e2m1, or a panel of A as wgmma reads it, in 16 bits or in FP8.
 inline constexpr int32_t kBoxRowBytes = 128;
 inline constexpr int32_t kTileK = kBoxRowBytes * 2;
-inline constexpr int32_t kPanelK = kBoxRowBytes / 2;
+inline constexpr int32_t kPanelK = kBoxRowBytes / 2;  // of 16-bit elements
 
 // A launch has at most this many groups, because their table lies in shared memory.
 inline constexpr int32_t kMaxGroups = 1024;
@@ -84,8 +84,8 @@ struct ScalePlan {
   bool operator==(const ScalePlan&) const = default;
 };
 
-// Describes the multiplication of one k-tile. A step is 64 elements of K, as many as an atom of scale factors
-// has. It takes one or two tcgen05.mma (per_step), or four wgmma.
+// Describes the multiplication of one k-tile. A step has as many elements of K as an atom of scale factors of
+// B: 64 in NVFP4, 128 in MXFP4. It takes one or two tcgen05.mma (per_step), or four wgmma.
 struct MmaPlan {
   int32_t cta_group;     // CTAs that one mma works for: 2 is the 2-SM form
   bool swap_ab;          // the rows of B1 and B2 are on the M side of the mma, those of A on the N side
@@ -123,7 +123,8 @@ struct TmemPlan {
 // Describes A in 16 bits, for a tensor core that has no operands of four bits. The warps that multiply expand
 // B1 and B2 in registers. A lies in shared memory and has to be prepared: it has to have 16 bits, in an order
 // of K that suits those warps. Each stage of the operands holds a k-tile of A. Where A has many rows and
-// comes from a pass, it has a ring of its own, with stages of a quarter of a k-tile.
+// comes from a pass, it has a ring of its own, with stages of a quarter of a k-tile. An A in FP8 needs no
+// preparation: it takes the places of an A in 16 bits that is prepared, with half of the bytes.
 struct A16Plan {
   int32_t warps;   // that prepare A: expand it, or put an A of 16 bits in order where it lies
   bool from_pass;  // a pass before the kernel has prepared A
@@ -166,7 +167,7 @@ struct EpiloguePlan {
 
 struct Plan {
   Arch arch;
-  CType a_type = CType::kNvfp4;  // or bf16, fp16
+  CType a_type = CType::kNvfp4;  // or bf16, fp16, FP8
   TilePlan tile;
   OperandPlan operands;
   ScalePlan scales;
@@ -181,6 +182,11 @@ struct Plan {
 
   DUALGEMM_HOST_DEVICE constexpr int32_t cluster_size() const { return mma.cta_group * tile.split_k; }
   DUALGEMM_HOST_DEVICE constexpr bool packed_a() const { return a_type == CType::kNvfp4; }
+  // Returns whether B1 and B2 are MXFP4: those that an A in FP8 is multiplied with. All others are NVFP4.
+  DUALGEMM_HOST_DEVICE constexpr bool mxfp4_b() const { return a_type == CType::kFp8; }
+  // Return the bytes of an element of A as wgmma reads it, and the elements of a panel.
+  DUALGEMM_HOST_DEVICE constexpr int32_t a_element_bytes() const { return a_type == CType::kFp8 ? 1 : 2; }
+  DUALGEMM_HOST_DEVICE constexpr int32_t panel_k() const { return kBoxRowBytes / a_element_bytes(); }
   // Returns the tiles of M in a band.
   DUALGEMM_HOST_DEVICE constexpr uint32_t band_tiles() const {
     const auto most = static_cast<uint32_t>(limits_of(arch).band_rows / tile.m);
@@ -197,6 +203,9 @@ struct Plan {
   DUALGEMM_HOST_DEVICE constexpr int32_t few_rows() const {
     return prepared_a() && tile.m == 256 && tile.split_k == 1 && !tile.stream_k ? 160 : tile.m;
   }
+  // Returns whether A comes by panels from where the caller has it: an A of 16 bits that warps of the kernel
+  // put in order, or one in FP8.
+  DUALGEMM_HOST_DEVICE constexpr bool panels_of_a() const { return !packed_a() && !a16.from_pass; }
   // Returns whether warps of the kernel put an A of 16 bits in order.
   DUALGEMM_HOST_DEVICE constexpr bool orders_a() const { return !packed_a() && a16.warps > 0; }
   DUALGEMM_HOST_DEVICE constexpr int32_t ring_bytes() const {

@@ -94,6 +94,16 @@ DUALGEMM_DEVICE uint32_t lop3_select(uint32_t mask, uint32_t x, uint32_t y) {
   return result;
 }
 
+// prmt.b32 result, low, high, selector;      9.7.9.7
+// Each of the four lowest nibbles of the selector chooses one of the eight bytes of high:low, for a byte of
+// the result: by its lower three bits the byte itself, and with its upper bit set eight copies of the sign of
+// that byte.
+DUALGEMM_DEVICE uint32_t prmt(uint32_t low, uint32_t high, uint32_t selector) {
+  uint32_t result;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(result) : "r"(low), "r"(high), "r"(selector));
+  return result;
+}
+
 // mov.b32 {low, high}, x;  mov.b32 result, {low, low};  or {high, high};      9.7.9.4
 // Returns one half of x twice. If the instruction that takes the result works on halves, ptxas makes this a
 // part of that instruction.

@@ -56,6 +56,7 @@ inline constexpr ModelConstant kModelConstants[] = {
     CONSTANT(exchange_per_kb, kMeasured, kMeasured),
     CONSTANT(expand_weight, kFitted, kNot),
     CONSTANT(expand_bf16, kCounted, kNot),
+    CONSTANT(expand_mxfp4, kCounted, kNot),
     CONSTANT(expand_activation, kFitted, kNot),
     CONSTANT(order_activation, kFitted, kNot),
     CONSTANT(multiply_adds, kMeasured, kNot),

@@ -53,7 +53,7 @@ void add_options(CLI::App* app, Options* o) {
       ->check(CLI::Range(1, INT32_MAX))
       ->delimiter(',');
   app->add_option("--part", o->part, "I/N: only every Nth of all shapes, from the Ith on");
-  app->add_option("--a-dtype", o->a_dtype, "type of A; bf16 and fp16 on Hopper")
+  app->add_option("--a-dtype", o->a_dtype, "type of A; bf16, fp16, and fp8 by MXFP4 weights on Hopper")
       ->check(CLI::IsMember(bench::names_of(bench::kTypesOfA)));
   app->add_option("--dtype", o->dtype, "type of C")->check(CLI::IsMember(bench::names_of(bench::kTypes)));
   app->add_option("--activation", o->activation, "of two products")
@@ -226,10 +226,15 @@ void write_judgement(const Options& o, const dualgemm_device_t& device,
   if (o.json.empty()) return;
   const bench::StorePlace place = place_of(device);
   std::ofstream file(o.json);
-  file << nlohmann::json{{"gpu", place.gpu},       {"sms", place.sms},
-                         {"driver", place.driver}, {"library", place.library},
-                         {"file", o.judged},       {"dtype", o.dtype},
-                         {"a_dtype", o.a_dtype},   {"results", bench::judge_json(all)}}
+  file << nlohmann::json{{"gpu", place.gpu},
+                         {"sms", place.sms},
+                         {"driver", place.driver},
+                         {"library", place.library},
+                         {"file", o.judged},
+                         {"dtype", o.dtype},
+                         {"a_dtype", o.a_dtype},
+                         {"b_dtype", bench::name_in(bench::kTypesOfB, bench::b_dtype_for(o.type_of_a()))},
+                         {"results", bench::judge_json(all)}}
               .dump(1)
        << "\n";
   if (!file.flush()) throw std::runtime_error(o.json + ": cannot be written");

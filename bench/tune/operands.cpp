@@ -18,7 +18,8 @@ size_t count(int64_t bytes) { return static_cast<size_t>(bytes); }
 
 // What the tensors of a set have.
 struct Sizes {
-  size_t a, b, sfa, sfb, c, sfc;  // bytes
+  size_t a, b, sfa, sfb, c, sfc;       // bytes
+  int64_t row_factors, row_exponents;  // numbers, where A is in FP8
 };
 
 Sizes sizes_of_tensors(const Shape& s, const Epilogue& epilogue) {
@@ -27,7 +28,11 @@ Sizes sizes_of_tensors(const Shape& s, const Epilogue& epilogue) {
   Sizes out{};
   out.a = count(rows * args.lda * s.a_bits() / 8);
   out.b = count(int64_t{s.problems()} * s.n * args.ldb1 / 2);
-  out.sfb = count(s.problems()) * dualgemm_sf_size(s.n, s.k);
+  out.sfb = count(s.problems()) * s.sfb_bytes();
+  if (s.fp8_a()) {
+    out.row_factors = rows;
+    out.row_exponents = int64_t{s.problems()} * s.n;
+  }
   out.c = count(rows * args.ldc * epilogue.bits() / 8);
   for (int32_t i = 0; i < s.problems(); ++i) {
     const int32_t room = s.offsets() ? s.rows(i) : s.m;
@@ -53,10 +58,12 @@ RandomNumbers::RandomNumbers(dualgemm_dtype_t a_dtype) {
     numbers_[kind] = std::make_unique<DeviceArray<uint8_t>>(bytes);
   };
   upload(kCodes, random_codes(1, 2 * int64_t{kNumberBytes}, random));
-  if (a_dtype != DUALGEMM_DTYPE_NVFP4)
-    upload(kHalves, random_halves(1, int64_t{kNumberBytes} / 2, a_dtype, random));
+  if (a_dtype != DUALGEMM_DTYPE_NVFP4) {
+    const int bytes = a_dtype == DUALGEMM_DTYPE_FP8_E4M3 ? 1 : 2;
+    upload(kElements, random_a(1, int64_t{kNumberBytes} / bytes, a_dtype, random));
+  }
   std::vector<uint8_t> scales(kNumberBytes);
-  for (uint8_t& scale : scales) scale = uniform_scale(random.bits());
+  for (uint8_t& scale : scales) scale = random_factor(b_dtype_for(a_dtype), random.bits());
   upload(kScales, scales);
 }
 
@@ -91,15 +98,21 @@ TimedOperands::TimedOperands(const Shape& s, const Epilogue& epilogue, const Ran
       sfa_(sizes_of_tensors(s, epilogue).sfa),
       sfb1_(sizes_of_tensors(s, epilogue).sfb),
       sfb2_(s.products == 2 ? sfb1_.size() : 0),
+      a_row_factors_(factors_of_rows(sizes_of_tensors(s, epilogue).row_factors)),
+      b1_row_exponents_(exponents_of_rows(0, sizes_of_tensors(s, epilogue).row_exponents)),
+      b2_row_exponents_(
+          exponents_of_rows(1, s.products == 2 ? sizes_of_tensors(s, epilogue).row_exponents : 0)),
       c_(sizes_of_tensors(s, epilogue).c),
       sfc_(sizes_of_tensors(s, epilogue).sfc),
       group_rows_(rows_of_groups(s)),
       args_(timed_sizes(s, epilogue)) {
-  numbers.fill(s.packed_a() ? RandomNumbers::kCodes : RandomNumbers::kHalves, a_);
+  numbers.fill(s.packed_a() ? RandomNumbers::kCodes : RandomNumbers::kElements, a_);
   for (const Bytes* codes : {&b1_, &b2_}) numbers.fill(RandomNumbers::kCodes, *codes);
   for (const Bytes* scales : {&sfa_, &sfb1_, &sfb2_}) numbers.fill(RandomNumbers::kScales, *scales);
   args_.a = a_.data(), args_.b1 = b1_.data(), args_.b2 = b2_.data();
   args_.sfa = sfa_.data(), args_.sfb1 = sfb1_.data(), args_.sfb2 = sfb2_.data();
+  args_.a_row_scale = a_row_factors_.data();
+  args_.b1_row_exponent = b1_row_exponents_.data(), args_.b2_row_exponent = b2_row_exponents_.data();
   args_.c = c_.data(), args_.sfc = sfc_.data();
   if (s.grouped()) args_.group_rows = group_rows_.data();
   if (epilogue.encodes()) args_.c_global_scale = encode_scale_of(s, epilogue);

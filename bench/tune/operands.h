@@ -12,11 +12,11 @@
 
 namespace bench {
 
-// Random codes, elements of 16 bits, and scale factors, on the device.
+// Random codes, elements of an A that has others than codes, and scale factors of the weights, on the device.
 class RandomNumbers {
  public:
   explicit RandomNumbers(dualgemm_dtype_t a_dtype);
-  enum Kind { kCodes, kHalves, kScales };
+  enum Kind { kCodes, kElements, kScales };
   // Fills memory with numbers of a kind, each time others.
   void fill(Kind kind, const dualgemm_test::DeviceArray<uint8_t>& memory) const;
 
@@ -34,7 +34,10 @@ class TimedOperands {
 
  private:
   using Bytes = dualgemm_test::DeviceArray<uint8_t>;
-  Bytes a_, b1_, b2_, sfa_, sfb1_, sfb2_, c_, sfc_;
+  Bytes a_, b1_, b2_, sfa_, sfb1_, sfb2_;
+  dualgemm_test::DeviceArray<float> a_row_factors_;
+  dualgemm_test::DeviceArray<int16_t> b1_row_exponents_, b2_row_exponents_;
+  Bytes c_, sfc_;
   dualgemm_test::DeviceArray<int32_t> group_rows_;
   dualgemm_args_t args_;
 };

@@ -70,9 +70,9 @@ class GivenTensors {
   uint32_t given_;
 };
 
-// The tensors that a kernel reads are listed in the order in which they are checked. The first six have to be
-// given, except SFA for an A that is not NVFP4, and B2 and SFB2 with one product. Params has maps of these six in
-// this order.
+// The tensors that a kernel reads are listed in the order in which they are checked. The first six have to
+// be given, except SFA for an A that is not NVFP4, and B2 and SFB2 with one product. Params has maps of these
+// six in this order.
 enum Input {
   kA,
   kB1,

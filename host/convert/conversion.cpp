@@ -100,18 +100,11 @@ Tensor atoms_tensor(const char* name, const char* stride_name, const void* base,
   return resolved(t);
 }
 
-dualgemm_status_t check_size(const Rows& rows, int32_t k, int32_t tiles_of_band) {
-  if (rows.m > kMaxExtent)
-    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "rows=%" PRId32 ": at most %" PRId32, rows.m, kMaxExtent);
-  if (k > kMaxExtent)
-    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "k=%" PRId32 ": at most %" PRId32, k, kMaxExtent);
-  const int64_t bands = rows.most_blocks() * rows.matrices();
-  if (bands > std::numeric_limits<int32_t>::max() / tiles_of_band)
-    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                "rows=%" PRId32 ": %" PRId64 " blocks of 128 rows with %" PRId32
-                " tiles each, at most 2^31-1",
-                rows.m, bands, tiles_of_band);
-  return kOk;
+dualgemm_status_t check_q_dtype(int32_t q_dtype) {
+  if (q_dtype == DUALGEMM_DTYPE_NVFP4 || q_dtype == DUALGEMM_DTYPE_FP8_E4M3) return kOk;
+  return fail(DUALGEMM_STATUS_INVALID_VALUE, "q_dtype=%" PRId32 " (%s): must be %d (%s) or %d (%s)", q_dtype,
+              dtype_name(q_dtype), DUALGEMM_DTYPE_NVFP4, dtype_name(DUALGEMM_DTYPE_NVFP4),
+              DUALGEMM_DTYPE_FP8_E4M3, dtype_name(DUALGEMM_DTYPE_FP8_E4M3));
 }
 
 dualgemm_status_t check_scales(const dualgemm_quantize_args_t& args) {
@@ -151,7 +144,9 @@ dualgemm_status_t check_gather(const dualgemm_quantize_args_t& args) {
 dualgemm_status_t check_pointers(const dualgemm_quantize_args_t& args) {
   if (auto status = check_given("x", args.x)) return status;
   if (auto status = check_given("q", args.q)) return status;
-  if (auto status = check_given("sf", args.sf)) return status;
+  const bool fp8 = args.q_dtype == DUALGEMM_DTYPE_FP8_E4M3;
+  if (!fp8)
+    if (auto status = check_given("sf", args.sf)) return status;
   if (auto status = check_group_rows_given(args)) return status;
   if (auto status = check_gather(args)) return status;
   const bool tensor = args.scale_mode == DUALGEMM_SCALE_TENSOR, row = args.scale_mode == DUALGEMM_SCALE_ROW;
@@ -160,6 +155,12 @@ dualgemm_status_t check_pointers(const dualgemm_quantize_args_t& args) {
   if (row)
     if (auto status = check_given("row_scale", args.row_scale)) return status;
   if (auto status = check_group_rows_absent(args)) return status;
+  if (fp8) {
+    if (auto status = check_absent("sf", args.sf, "with q_dtype=4 (FP8_E4M3)")) return status;
+    if (args.batch_stride_sf != 0)
+      return fail(DUALGEMM_STATUS_INVALID_VALUE, "batch_stride_sf=%" PRId64 ": must be 0 where sf is NULL",
+                  args.batch_stride_sf);
+  }
   if (!tensor)
     if (auto status = check_absent("tensor_scales", args.tensor_scales, "unless scale_mode is TENSOR"))
       return status;
@@ -190,7 +191,7 @@ void describe(Quantization& out) {
                  {"x", "ldx", "batch_stride_x", args.x, all, args.batch_stride_x,
                   args.row_index ? args.x_rows : rows.m, args.ldx});
   out.row_index = integers("row_index", args.row_index, rows.m);
-  out.q = matrix(args.k, kCodeBits, 16,
+  out.q = matrix(args.k, out.in_fp8() ? kByteBits : kCodeBits, 16,
                  {"q", "ldq", "batch_stride_q", args.q, all, args.batch_stride_q, rows.m, args.ldq});
   out.sf = atoms_tensor("sf", "batch_stride_sf", args.sf, rows, args.batch_stride_sf, args.k);
   out.global_scale_dev = floats("global_scale_dev", "global_scale_stride", args.global_scale_dev, 1,
@@ -198,9 +199,10 @@ void describe(Quantization& out) {
   out.tensor_scales = floats("tensor_scales", nullptr, args.tensor_scales, kTensorScales, 1, 0);
   out.row_scale =
       floats("row_scale", "batch_stride_row_scale", args.row_scale, rows.m, all, args.batch_stride_row_scale);
-  out.tiles_of_band = args.scale_mode == DUALGEMM_SCALE_ROW
-                          ? kTilesOfRows
-                          : static_cast<int32_t>(ceil_div(args.k, kQuantizePiece));
+  out.tiles_of_search = static_cast<int32_t>(ceil_div(args.k, kQuantizePiece));
+  if (out.in_fp8()) out.tiles_of_band = out.has_short_rows() ? kSfAtomRows / kShortRowsOfTile : kSfAtomRows;
+  else if (args.scale_mode == DUALGEMM_SCALE_ROW) out.tiles_of_band = kTilesOfRows;
+  else out.tiles_of_band = out.tiles_of_search;
 }
 
 }  // namespace
@@ -216,6 +218,7 @@ dualgemm_quantize_args_t default_quantize_args() {
   args.struct_size = sizeof args;
   args.x_dtype = DUALGEMM_DTYPE_BF16;
   args.global_scale = 1;
+  args.q_dtype = DUALGEMM_DTYPE_NVFP4;
   return args;
 }
 
@@ -266,7 +269,9 @@ dualgemm_status_t validate(const dualgemm_quantize_args_t* user_args, Quantizati
     return status;
   if (auto status = check_flags(args)) return status;
   if (auto status = check_range("x_dtype", args.x_dtype, DUALGEMM_DTYPE_FP32)) return status;
+  if (auto status = check_q_dtype(args.q_dtype)) return status;
   if (auto status = check_range("reserved0", args.reserved0, 0)) return status;
+  if (auto status = check_range("reserved1", args.reserved1, 0)) return status;
   if (auto status = check_range("scale_mode", args.scale_mode, DUALGEMM_SCALE_ROW)) return status;
   if (auto status = check_counts(args)) return status;
   if (auto status = check_scales(args)) return status;
@@ -280,7 +285,8 @@ dualgemm_status_t validate(const dualgemm_quantize_args_t* user_args, Quantizati
   if (auto status = check_tensors({&out->x, &out->global_scale_dev, &counts, &out->row_index},
                                   {&out->q, &out->sf, &out->tensor_scales, &out->row_scale}, "k"))
     return status;
-  return check_size(out->rows, args.k, out->tiles_of_band);
+  const bool searches = args.scale_mode == DUALGEMM_SCALE_TENSOR;
+  return check_size(out->rows, args.k, std::max(out->tiles_of_band, searches ? out->tiles_of_search : 0));
 }
 
 }  // namespace dualgemm

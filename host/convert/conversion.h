@@ -5,6 +5,7 @@
 
 #include "host/common/problem.h"
 #include "host/common/rows.h"
+#include "kernel/convert/params.h"
 
 namespace dualgemm {
 
@@ -21,7 +22,11 @@ struct Quantization {
   Rows rows;
   bool empty;
   Tensor x, q, sf, global_scale_dev, tensor_scales, row_scale, row_index;
-  int32_t tiles_of_band;
+  int32_t tiles_of_band;    // of the kernel
+  int32_t tiles_of_search;  // of the kernel before it, which looks for the largest magnitude
+
+  bool in_fp8() const { return args.q_dtype == DUALGEMM_DTYPE_FP8_E4M3; }
+  bool has_short_rows() const { return x.bytes(args.k) <= kShortRowBytes; }
 };
 
 // Return the structures as dualgemm_sf_args_init and dualgemm_quantize_args_init set them.

@@ -48,10 +48,10 @@ dualgemm_status_t move_factors(const dualgemm_sf_args_t* args, bool to_atoms, cu
   return launch_bands(launch, kernels[conversion.rows.grouped()], params, kFactorCtas);
 }
 
-QuantizeParams quantize_params(const Quantization& quantization) {
+QuantizeParams quantize_params(const Quantization& quantization, int32_t tiles_of_band) {
   const dualgemm_quantize_args_t& args = quantization.args;
   QuantizeParams params{};
-  params.rows = band_params(quantization.rows, quantization.tiles_of_band);
+  params.rows = band_params(quantization.rows, tiles_of_band);
   params.x = args.x;
   params.x_pitch = quantization.x.pitch;
   params.x_stride = quantization.x.shared_stride();
@@ -72,6 +72,12 @@ QuantizeParams quantize_params(const Quantization& quantization) {
   return params;
 }
 
+const QuantizeKernels& kernels_of(const Quantization& quantization) {
+  if (quantization.in_fp8())
+    return quantization.has_short_rows() ? kQuantizeShortFp8Kernels : kQuantizeFp8Kernels;
+  return quantization.args.scale_mode == DUALGEMM_SCALE_ROW ? kQuantizeRowsKernels : kQuantizeKernels;
+}
+
 dualgemm_status_t quantize(const dualgemm_quantize_args_t* user_args, cudaStream_t stream) {
   Quantization quantization;
   if (auto status = validate(user_args, &quantization)) return status;
@@ -80,20 +86,18 @@ dualgemm_status_t quantize(const dualgemm_quantize_args_t* user_args, cudaStream
   const CudaErrorScope errors;
   int32_t sms;
   if (auto status = query_sms(&sms)) return status;
-  const BandLaunch launch =
-      band_launch(quantization.rows, quantization.tiles_of_band, args.flags, sms, stream);
-  const QuantizeParams params = quantize_params(quantization);
-  const bool grouped = quantization.rows.grouped();
-  if (args.scale_mode == DUALGEMM_SCALE_ROW)
-    return launch_bands(launch, kQuantizeRowsKernels[grouped][args.x_dtype], params, kQuantizeCtas);
+  const auto launch = [&](const QuantizeKernels& kernels, int32_t tiles_of_band) {
+    return launch_bands(band_launch(quantization.rows, tiles_of_band, args.flags, sms, stream),
+                        kernels[quantization.rows.grouped()][args.x_dtype],
+                        quantize_params(quantization, tiles_of_band), kQuantizeCtas);
+  };
   if (args.scale_mode == DUALGEMM_SCALE_TENSOR) {
     if (const cudaError_t error =
             cudaMemsetAsync(args.tensor_scales + kLargest, 0, sizeof *args.tensor_scales, stream))
       return fail_launch(error, "cudaMemsetAsync", stream);
-    if (auto status = launch_bands(launch, kLargestKernels[grouped][args.x_dtype], params, kQuantizeCtas))
-      return status;
+    if (auto status = launch(kLargestKernels, quantization.tiles_of_search)) return status;
   }
-  return launch_bands(launch, kQuantizeKernels[grouped][args.x_dtype], params, kQuantizeCtas);
+  return launch(kernels_of(quantization), quantization.tiles_of_band);
 }
 
 template <class Params>
@@ -107,13 +111,15 @@ dualgemm_status_t load_conversions() {
   for (const auto* kernels : {&kSwizzleKernels, &kUnswizzleKernels})
     for (const FactorKernel kernel : *kernels)
       if (auto status = load(kernel)) return status;
-  for (const auto* kernels : {&kLargestKernels, &kQuantizeKernels, &kQuantizeRowsKernels})
+  for (const auto* kernels : {&kLargestKernels, &kQuantizeKernels, &kQuantizeRowsKernels,
+                              &kQuantizeFp8Kernels, &kQuantizeShortFp8Kernels})
     for (const auto& of_type : *kernels)
       for (const QuantizeKernel kernel : of_type)
         if (auto status = load(kernel)) return status;
   for (const auto& of_c : kCombineKernels)
     for (const CombineKernel kernel : of_c)
       if (auto status = load(kernel)) return status;
+  if (auto status = load(kMxfp4Kernel)) return status;
   if (auto status = load(kGatherKernel)) return status;
   return load(kPermuteKernel);
 }

@@ -60,7 +60,7 @@ class Quantizer {
         for (int32_t row = 0; row < use.count; ++row) largest = larger_number(largest, largest_of(use, row));
       });
       largest = std::min(largest, std::numeric_limits<float>::max());  // infinity counts as this float
-      scale = global_scale_of(largest);
+      scale = scale_of(largest);
       q_.args.tensor_scales[kLargest] = largest;
       q_.args.tensor_scales[kGlobalScale] = scale;
       q_.args.tensor_scales[kDecodeScale] = 1 / scale;
@@ -84,6 +84,13 @@ class Quantizer {
     const uint8_t* const from = bytes_of(q_.x, use.matrix, x_row) + q_.x.bytes(block * kSfBlock);
     for (int i = 0; i < kSfBlock; ++i) x[i] = float_of(q_.args.x_dtype, from, i);
   }
+  float scale_of(float largest) const { return global_scale_of(largest, q_.in_fp8() ? kE4m3Max : kNvfp4Max); }
+  // Returns what the launch multiplies a row with whose largest magnitude this is.
+  float decode_scale_of(float largest) const {
+    if (!q_.in_fp8()) return 1 / scale_of(largest);
+    constexpr float kMax = std::numeric_limits<float>::max();
+    return largest > 0 ? std::max(std::min(largest, kMax) / kE4m3Max, 512 / kMax) : 1;
+  }
   float largest_of(const RowsInUse& use, int32_t row) const {
     float largest = 0, x[kSfBlock];
     for (int32_t block = 0; block < k_ / kSfBlock; ++block) {
@@ -93,17 +100,23 @@ class Quantizer {
     return largest;
   }
   void quantize_rows(const RowsInUse& use, float scale) const {
-    uint8_t* const factors = cleared_factors(q_.sf, use);
+    uint8_t* const factors = q_.in_fp8() ? nullptr : cleared_factors(q_.sf, use);
     for (int32_t row = 0; row < use.count; ++row) {
       if (q_.args.scale_mode == DUALGEMM_SCALE_ROW) {
-        scale = global_scale_of(largest_of(use, row));
-        q_.args.row_scale[use.matrix * q_.row_scale.shared_stride() + use.first + row] = 1 / scale;
+        const float largest = largest_of(use, row);
+        scale = scale_of(largest);
+        q_.args.row_scale[use.matrix * q_.row_scale.shared_stride() + use.first + row] =
+            decode_scale_of(largest);
       }
       uint8_t* const codes = bytes_of(q_.q, use.matrix, use.first + row);
       for (int32_t block = 0; block < k_ / kSfBlock; ++block) {
         float x[kSfBlock];
         load(use, row, block, x);
-        factors[sf_offset(k_, row, block)] = quantize_block(x, scale, codes + block * (kSfBlock / 2));
+        if (factors)
+          factors[sf_offset(k_, row, block)] = quantize_block(x, scale, codes + block * (kSfBlock / 2));
+        else
+          for (int i = 0; i < kSfBlock; ++i)
+            store_nearest(DUALGEMM_DTYPE_FP8_E4M3, codes + block * kSfBlock, i, x[i] * scale);
       }
     }
   }

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "host/convert/nvfp4.h"
+
 namespace dualgemm {
 namespace {
 
@@ -56,6 +58,10 @@ float float_of(int32_t dtype, const void* elements, int64_t i) {
     float value;
     std::memcpy(&value, bytes + 4 * i, sizeof value);
     return value;
+  }
+  if (dtype == DUALGEMM_DTYPE_FP8_E4M3) {
+    const float magnitude = from_ue4m3(bytes[i]);
+    return bytes[i] & 0x80 ? -magnitude : magnitude;
   }
   uint16_t bits;
   std::memcpy(&bits, bytes + 2 * i, sizeof bits);

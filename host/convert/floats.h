@@ -8,7 +8,7 @@
 
 namespace dualgemm {
 
-// Returns element i of an array whose type, `dtype`, is BF16, FP16 or FP32.
+// Returns element i of an array whose type, `dtype`, is BF16, FP16, FP32 or FP8_E4M3.
 float float_of(int32_t dtype, const void* elements, int64_t i);
 
 // Rounds `value` to the nearest number of the type, ties to even, and stores it as element i of an array of

@@ -11,6 +11,7 @@
 #include "host/common/tensor_rules.h"
 #include "host/convert/nvfp4.h"
 #include "host/include/dualgemm.h"
+#include "kernel/convert/params.h"
 
 namespace dualgemm {
 namespace {
@@ -21,9 +22,6 @@ constexpr int32_t kGgufFactors = kGgufElements / kSfBlock;
 constexpr int32_t kGgufBytes = kGgufFactors + kGgufElements / 2;
 constexpr int32_t kCodeBytes = kSfBlock / 2;  // of the elements that share a factor
 
-// MXFP4 has a factor 2^(byte - 127) for 32 elements; the byte 0xFF is NaN (E8M0).
-constexpr int32_t kMxfp4Elements = 32;
-constexpr int kE8m0Bias = 127, kE8m0Nan = 0xFF;
 // The powers of two that UE4M3 holds: 2^-9 is its smallest number, 2^8 the largest below 448.
 constexpr int kLeastPower = -9, kMostPower = 8;
 
@@ -69,8 +67,8 @@ struct Mxfp4 {
   int byte(int32_t row, int32_t block) const { return scales[row * scale_pitch + block]; }
   // Returns whether all 32 elements are +0 or -0. Then their factor does not matter.
   bool zero(int32_t row, int32_t block) const {
-    const uint8_t* const from = codes + row * code_pitch + block * kMxfp4Elements / 2;
-    return std::all_of(from, from + kMxfp4Elements / 2, [](uint8_t two) { return (two & 0x77) == 0; });
+    const uint8_t* const from = codes + row * code_pitch + block * kMxBlock / 2;
+    return std::all_of(from, from + kMxBlock / 2, [](uint8_t two) { return (two & 0x77) == 0; });
   }
 };
 
@@ -191,7 +189,7 @@ dualgemm_status_t dualgemm_import_gguf_host(const void* blocks, int64_t row_byte
 dualgemm_status_t dualgemm_import_mxfp4_host(const void* q, int64_t ldq, const void* scales, int64_t pitch,
                                              int32_t rows, int32_t k, void* sf, float* scale) noexcept {
   clear_last_error();
-  if (auto status = check_counts("rows", rows, k, kMxfp4Elements)) return status;
+  if (auto status = check_counts("rows", rows, k, kMxBlock)) return status;
   if (rows == 0 || k == 0) return kOk;
   if (auto status = check_host_memory("q", q)) return status;
   if (auto status = check_host_memory("scales", scales)) return status;
@@ -199,7 +197,7 @@ dualgemm_status_t dualgemm_import_mxfp4_host(const void* q, int64_t ldq, const v
   if (auto status = check_host_memory("scale", scale)) return status;
   const Tensor packed = host_matrix("q", "ldq", q, rows, k, 4, ldq);
   if (auto status = check_pitch(packed, "k")) return status;
-  const Tensor powers_in = host_matrix("scales", "pitch", scales, rows, k / kMxfp4Elements, 8, pitch);
+  const Tensor powers_in = host_matrix("scales", "pitch", scales, rows, k / kMxBlock, 8, pitch);
   if (auto status = check_pitch(powers_in, "k/32")) return status;
   const Tensor atoms = host_factors("sf", sf, rows, k),
                number = host_matrix("scale", nullptr, scale, 1, 1, 32, 0);
@@ -209,7 +207,7 @@ dualgemm_status_t dualgemm_import_mxfp4_host(const void* q, int64_t ldq, const v
                      packed.bytes(packed.pitch),
                      powers_in.pitch,
                      rows,
-                     k / kMxfp4Elements};
+                     k / kMxBlock};
   Powers powers;
   if (auto status = find_powers(matrix, &powers)) return status;
 

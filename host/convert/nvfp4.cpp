@@ -12,8 +12,6 @@
 namespace dualgemm {
 namespace {
 
-constexpr float kE2m1Max = 6;
-constexpr float kUe4m3Max = 448;
 constexpr float kSmallestUe4m3 = 0x1p-9f;
 constexpr float kE2m1Values[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
 
@@ -47,7 +45,7 @@ float from_ue4m3(uint8_t byte) {
 
 uint8_t to_ue4m3(float value) {
   if (!(value >= 0)) return kUe4m3Nan;
-  if (value >= kUe4m3Max) return 0x7E;
+  if (value >= kE4m3Max) return 0x7E;
   // The spacing of UE4M3 is 2^(e-3) in the binade [2^e, 2^(e+1)), and 2^-9 below 2^-6. In units of this
   // spacing the value is rounded to an integer, whose low 3 bits are the mantissa. Where it is rounded up to
   // the next binade, the sum below carries into the exponent. All other operations are exact.
@@ -73,11 +71,11 @@ uint8_t quantize_block(const float* x, float global_scale, uint8_t* packed) {
   return factor;
 }
 
-float global_scale_of(float largest) {
+float global_scale_of(float largest, float largest_of_type) {
   // For a tiny maximum the scale, or the scale times 1 / factor, would be larger than the largest float. The
   // largest scale for which neither is loses range, but stays correct.
   constexpr float kMax = std::numeric_limits<float>::max(), kLargest = kMax * kSmallestUe4m3;
-  return largest > 0 ? std::min(kUe4m3Max * kE2m1Max / std::min(largest, kMax), kLargest) : 1;
+  return largest > 0 ? std::min(largest_of_type / std::min(largest, kMax), kLargest) : 1;
 }
 
 }  // namespace dualgemm

@@ -22,8 +22,11 @@ uint8_t to_ue4m3(float value);
 // operations in fp32: which results are rounded, and in which order, is part of the interface.
 uint8_t quantize_block(const float* x, float global_scale, uint8_t* packed);
 
-// Returns the scale that makes this magnitude the largest NVFP4 number. An infinity counts as the largest
+// The largest numbers: of NVFP4 that of an element times that of a factor.
+inline constexpr float kE2m1Max = 6, kE4m3Max = 448, kNvfp4Max = kE4m3Max * kE2m1Max;
+
+// Returns the scale that makes `largest` the largest number of a type. An infinity counts as the largest
 // float.
-float global_scale_of(float largest);
+float global_scale_of(float largest, float largest_of_type);
 
 }  // namespace dualgemm

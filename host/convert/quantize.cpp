@@ -116,7 +116,7 @@ dualgemm_status_t dualgemm_global_scale_host(const float* x, int32_t rows, int32
   float amax = 0;
   for (int32_t r = 0; r < rows && k > 0; ++r)
     for (int32_t i = 0; i < k; ++i) amax = std::max(amax, std::fabs(x[r * matrix.pitch + i]));
-  *global_scale = global_scale_of(amax);
+  *global_scale = global_scale_of(amax, kNvfp4Max);
   return DUALGEMM_STATUS_SUCCESS;
 }
 

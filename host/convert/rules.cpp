@@ -3,6 +3,7 @@
 #include "host/convert/rules.h"
 
 #include <cinttypes>
+#include <limits>
 
 #include "host/common/status.h"
 
@@ -43,6 +44,20 @@ dualgemm_status_t check_given(const char* name, const void* pointer) {
 dualgemm_status_t check_absent(const char* name, const void* pointer, const char* rule) {
   if (!pointer) return kOk;
   return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%p: must be NULL %s", name, pointer, rule);
+}
+
+dualgemm_status_t check_size(const Rows& rows, int32_t k, int32_t tiles_of_band) {
+  if (rows.m > kMaxExtent)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "rows=%" PRId32 ": at most %" PRId32, rows.m, kMaxExtent);
+  if (k > kMaxExtent)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "k=%" PRId32 ": at most %" PRId32, k, kMaxExtent);
+  const int64_t bands = rows.most_blocks() * rows.matrices();
+  if (bands > std::numeric_limits<int32_t>::max() / tiles_of_band)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "rows=%" PRId32 ": %" PRId64 " blocks of 128 rows with %" PRId32
+                " tiles each, at most 2^31-1",
+                rows.m, bands, tiles_of_band);
+  return kOk;
 }
 
 Tensor matrix(int32_t row_elements, int32_t bits, int32_t alignment, Tensor t) {

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "host/common/rows.h"
 #include "host/common/tensor_rules.h"
 
 namespace dualgemm {
@@ -16,6 +17,9 @@ dualgemm_status_t check_pdl_flag(uint32_t flags);
 dualgemm_status_t check_given(const char* name, const void* pointer);
 // `rule` says when the pointer has to be NULL.
 dualgemm_status_t check_absent(const char* name, const void* pointer, const char* rule);
+
+// Checks that rows and columns are few enough, and the tiles of all bands, which have 31-bit numbers.
+dualgemm_status_t check_size(const Rows& rows, int32_t k, int32_t tiles_of_band);
 
 // Describe tensors, with their pitches and strides resolved. In `matrix`, `t` has everything except the
 // parameters before it. The other two describe vectors, one for each problem, or one for all problems.

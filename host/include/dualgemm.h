@@ -8,10 +8,11 @@
  * B1 and B2 are two plain tensors; nothing is interleaved or repacked. Swapping them changes the result.
  *
  * A [M, K], B1 and B2 [N, K] are NVFP4 (E2M1, one UE4M3 factor per 16 elements along K); on Hopper A may be
- * BF16 or FP16, too, or A FP8 E4M3 with B1 and B2 in MXFP4. C [M, N] is BF16, FP16, FP32, FP8 E4M3 or NVFP4 again; all are row-major. A launch may
- * ask for other activations than silu, and for factors of rows, biases and more. host/README.md lists the
- * pages of the manual: formulas, drawings of layouts, batches and groups, the promise of every flag. Here each
- * function and field says what it takes.
+ * BF16 or FP16, too, and B1 and B2 may be MXFP4 (E2M1, one E8M0 factor per 32) with an A in FP8 E4M3. C [M, N]
+ * is BF16, FP16, FP32, FP8 E4M3 or NVFP4 again; all are row-major. A launch may ask for other activations than
+ * silu, and for factors of rows, biases and more. host/README.md lists the pages of the manual: formulas,
+ * drawings of layouts, batches and groups, the promise of every flag. Here each function and field says what it
+ * takes.
  *
  * A launch may also compute only one product, C = f(alpha1 * A * B1^T), for every other linear layer. On
  * Hopper, where it has a workspace and many rows, a kernel in front of the one that multiplies prepares A.
@@ -201,11 +202,12 @@ typedef struct dualgemm_args {
   int32_t batch;                 /* problems of one shape; 0 = 1 */
   const void *a, *b1, *b2;       /* [m, k], [n, k], [n, k] packed E2M1, element 2i in the low nibble, or a of
                                     another a_dtype; 16-byte aligned */
-  const void *sfa, *sfb1, *sfb2; /* UE4M3, dualgemm_sf_size bytes each; 16-byte aligned. Where k is no
-                                    multiple of 64, each has factors beyond k / 16, which have to be 0x00: NaN
-                                    there (0x7F, 0xFF) makes every result of its row or column NaN, except in
-                                    sfa where a pass prepares A (9.0). Factors of rows beyond the last may have
-                                    any value. sfa is NULL where a_dtype is not NVFP4 */
+  const void *sfa, *sfb1, *sfb2; /* UE4M3, dualgemm_sf_size bytes each (b_dtype says what MXFP4 has); 16-byte
+                                    aligned. Where k is no multiple of 64, each has factors beyond k / 16,
+                                    which have to be 0x00: NaN there (0x7F, 0xFF) makes every result of its row
+                                    or column NaN, except in sfa where a pass prepares A (9.0). Factors of rows
+                                    beyond the last may have any value. sfa is NULL where a_dtype is not
+                                    NVFP4 */
   void* c;                       /* [m, n] of c_dtype; 16-byte aligned; overlaps nothing else */
   /* Factors of an NVFP4 C, which the next launch takes as SFA: dualgemm_sf_size(m, n) bytes, with OFFSETS the
      blocks of all groups as in SFA; 16-byte aligned. NULL for any other c_dtype. */
@@ -291,7 +293,8 @@ typedef struct dualgemm_args {
   int32_t b_dtype;
   int32_t reserved4; /* 0 */
   /* Optional [n], with MXFP4: exponents of two for the rows of b1 and b2, as dualgemm_prepare_mxfp4 writes them;
-     2-byte aligned. NULL: 0 each. The products are multiplied by 2^row_exponent[n] before all other factors. */
+     2-byte aligned. NULL: 0 each. The products are multiplied by 2^row_exponent[n], in fp32, before all other
+     factors; exponents outside -149 .. 127 make 0 or infinity of that power. */
   const int16_t *b1_row_exponent, *b2_row_exponent;
   int64_t batch_stride_b_row_exponent; /* elements of both from one problem to the next; 0 = n */
 } dualgemm_args_t;
@@ -526,12 +529,12 @@ DUALGEMM_API dualgemm_status_t dualgemm_sf_unswizzle_host(const dualgemm_sf_args
 /* Where the global scale comes from. */
 typedef enum {
   DUALGEMM_SCALE_GIVEN = 0,  /* global_scale, times *global_scale_dev where there is one */
-  DUALGEMM_SCALE_TENSOR = 1, /* 448 * 6 / max|x| over all rows in use, to tensor_scales */
+  DUALGEMM_SCALE_TENSOR = 1, /* 448 * 6 / max|x| over all rows in use, to tensor_scales; FP8: 448 / max|x| */
   DUALGEMM_SCALE_ROW = 2,    /* the same for each row; its reciprocal goes to row_scale */
   DUALGEMM_SCALE_MAX_ENUM = 0x7fffffff
 } dualgemm_scale_mode_t;
 
-/* From x to packed E2M1 and 128x4 factors: to A and SFA of a launch, for any rows, batch and groups. */
+/* From x to packed E2M1 and 128x4 factors: to A and SFA of a launch, for any rows, batch and groups. Or to FP8. */
 typedef struct dualgemm_quantize_args {
   uint32_t struct_size;       /* set by dualgemm_quantize_args_init */
   uint32_t flags;             /* DUALGEMM_FLAG_PDL or 0 */
@@ -541,8 +544,8 @@ typedef struct dualgemm_quantize_args {
   int32_t x_dtype;            /* BF16 (default), FP16 or FP32 */
   const int32_t* group_rows;  /* as there */
   const void* x;              /* [rows, k] of x_dtype; 16-byte aligned */
-  void* q;                    /* [rows, k] packed E2M1, the launch's A; 16-byte aligned */
-  void* sf;                   /* its factors, SFA; 16-byte aligned */
+  void* q;                    /* [rows, k] packed E2M1 or bytes of FP8, the launch's A; 16-byte aligned */
+  void* sf;                   /* its factors, SFA; 16-byte aligned. NULL with FP8 */
   int64_t ldx, ldq;           /* from one row to the next, in elements; 0 = compact. Multiples of 16 bytes */
   /* From one matrix to the next: elements, bytes of sf; multiples of 16 bytes; 0 = compact. */
   int64_t batch_stride_x, batch_stride_q, batch_stride_sf;
@@ -562,6 +565,8 @@ typedef struct dualgemm_quantize_args {
   const int32_t* row_index;
   int32_t x_rows;    /* rows of x, at least 1, with a row_index; else 0 */
   int32_t reserved0; /* 0 */
+  int32_t q_dtype;   /* NVFP4 (default) or FP8_E4M3 */
+  int32_t reserved1; /* 0 */
 } dualgemm_quantize_args_t;
 
 /* Sets the size, and defaults. */
@@ -573,7 +578,14 @@ DUALGEMM_API void dualgemm_quantize_args_init_sized(dualgemm_quantize_args_t* ar
 /* The arithmetic is that of dualgemm_quantize_host, after a conversion of x to fp32. A computed scale is that
  * of dualgemm_global_scale_host. NaN makes the factor of its block 0x7F; the maxima of rows and of x leave it
  * out. An infinity counts as the largest float, and becomes 6 times its factor. In every block of 128 rows that
- * holds a row in use all factors are written, padding as zero; in q the k elements of rows in use are. */
+ * holds a row in use all factors are written, padding as zero; in q the k elements of rows in use are.
+ *
+ * FP8 has no factors: an element is E4M3(x * scale). The product is fp32, and both are rounded to nearest, ties
+ * to even. E4M3 saturates at 448, also for an infinity; NaN becomes 0x7F. With TENSOR and ROW
+ *
+ *     scale = min(448 / max|x|, FLT_MAX / 512)         row_scale = max(max|x| / 448, 512 / FLT_MAX)
+ *
+ * each division rounded once, so that the largest element becomes 448. Where max|x| is 0 both are 1. */
 DUALGEMM_API dualgemm_status_t dualgemm_quantize(const dualgemm_quantize_args_t* args,
                                                  dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_quantize_host_ex(const dualgemm_quantize_args_t* args)
@@ -771,6 +783,57 @@ DUALGEMM_API dualgemm_status_t dualgemm_import_gguf_host(const void* blocks, int
 DUALGEMM_API dualgemm_status_t dualgemm_import_mxfp4_host(const void* q, int64_t ldq, const void* scales,
                                                           int64_t pitch, int32_t rows, int32_t k, void* sf,
                                                           float* scale) DUALGEMM_NOEXCEPT;
+
+/* ---- weights in MXFP4, on the device ------------------------------------------------------------------- */
+
+/* What is said above about functions on the device, and about their twins, is true here, too. All since 0.3.0. */
+
+/* From MXFP4 as checkpoints hold it to the factors of a launch with that b_dtype. The elements stay where they
+ * are: B1 = q, ldb1 = ldq. Where rows of gate and up alternate (gpt-oss), one call is for each of the two: q and
+ * scales of its first row, ldq = 2 * k, pitch = k / 16. */
+typedef struct dualgemm_prepare_mxfp4_args {
+  uint32_t struct_size;  /* set by dualgemm_prepare_mxfp4_args_init */
+  uint32_t flags;        /* DUALGEMM_FLAG_PDL or 0 */
+  int32_t rows, k;       /* elements; k a multiple of 32: a row has k / 32 blocks */
+  int32_t batch;         /* matrices of one shape, such as experts; 0 = 1 */
+  int32_t reserved0;     /* 0 */
+  const void* q;         /* [rows, k] packed E2M1, the launch's B1 or B2; 16-byte aligned. Only whether an element
+                            is zero is looked at */
+  const void* scales;    /* [rows, k / 32] bytes of E8M0 */
+  void* sf;              /* SFB1 or SFB2: dualgemm_sf_size_of(DUALGEMM_DTYPE_MXFP4, rows, k) bytes of each matrix,
+                            padding as zero; 16-byte aligned */
+  int16_t* row_exponent; /* [rows] are written, the launch's b1_row_exponent or b2_row_exponent; 2-byte aligned */
+  /* Optional, 4-byte aligned: four numbers that are added to; set them to 0 first.
+       [0] blocks with an element that is not zero
+       [1] those of them whose byte is more than 14 below the largest of their row: a launch rounds their weights
+           to E4M3
+       [2] blocks whose byte is 0xFF, which is NaN
+       [3] those of the first whose byte is more than 133 below: 0 stands in its place, which makes them larger */
+  uint32_t* counts;
+  int64_t ldq;   /* from one row to the next, in elements; 0 = compact. A multiple of 32 */
+  int64_t pitch; /* of the rows of scales, in bytes, at least k / 32; 0 = compact */
+  /* From one matrix to the next: elements of q, bytes of scales and of sf, elements of row_exponent; those of q and
+     sf multiples of 16 bytes; 0 = compact. */
+  int64_t batch_stride_q, batch_stride_scales, batch_stride_sf, batch_stride_row_exponent;
+} dualgemm_prepare_mxfp4_args_t;
+
+/* Sets the size, and all else to 0. */
+DUALGEMM_API void dualgemm_prepare_mxfp4_args_init_sized(dualgemm_prepare_mxfp4_args_t* args,
+                                                         size_t struct_size) DUALGEMM_NOEXCEPT;
+#define dualgemm_prepare_mxfp4_args_init(args) \
+  dualgemm_prepare_mxfp4_args_init_sized((args), sizeof(dualgemm_prepare_mxfp4_args_t))
+
+/* For each row, with the largest byte of those of its blocks that have an element other than zero, 0xFF left out:
+ *
+ *     row_exponent = largest - 133          byte of sf = max(byte - row_exponent, 0)
+ *
+ * So the largest factor of every row is 2^6, and element * 2^(byte - 127 + row_exponent) is what it was. A row
+ * without such a block has the exponent 0. A byte of 0xFF stays 0xFF. Otherwise a block whose elements are all zero
+ * gets the byte 0. */
+DUALGEMM_API dualgemm_status_t dualgemm_prepare_mxfp4(const dualgemm_prepare_mxfp4_args_t* args,
+                                                      dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
+DUALGEMM_API dualgemm_status_t dualgemm_prepare_mxfp4_host(const dualgemm_prepare_mxfp4_args_t* args)
+    DUALGEMM_NOEXCEPT;
 
 /* ---- reference ----------------------------------------------------------------------------------------- */
 

@@ -107,6 +107,11 @@ dualgemm_status_t make_params(const Problem& problem, const Instance& instance, 
   params->static_weights =
       (args.flags & DUALGEMM_FLAG_PDL) == 0 || (args.flags & DUALGEMM_FLAG_STATIC_WEIGHTS) != 0;
   params->general = general_params(problem);
+  params->b1_row_exponent = start_of<const int16_t>(in[kB1RowExponent]);
+  params->b2_row_exponent = start_of<const int16_t>(in[kB2RowExponent]);
+  // One stride is for both, of which either may be absent.
+  params->b_row_exponent_stride =
+      in[in[kB1RowExponent].given() ? kB1RowExponent : kB2RowExponent].shared_stride();
   return DUALGEMM_STATUS_SUCCESS;
 }
 

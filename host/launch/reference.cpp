@@ -10,6 +10,7 @@
 #include "host/common/rows.h"
 #include "host/common/status.h"
 #include "host/convert/floats.h"
+#include "host/convert/mxfp4.h"
 #include "host/convert/nvfp4.h"
 #include "host/launch/validate.h"
 
@@ -101,16 +102,17 @@ class Activation {
   bool exact_;
 };
 
-// This is one row of an operand: its elements, and in NVFP4 the factors of its matrix.
+// This is one row of an operand: its elements, and in NVFP4 and MXFP4 the factors of its matrix.
 struct Row {
-  int32_t dtype;
+  int32_t dtype, k;
   const uint8_t* elements;
   const uint8_t* factors;
   int32_t row;  // of the factors
 
-  Row(int32_t dtype, const Tensor& operand, const Tensor& scales, int32_t matrix, int64_t at,
+  Row(int32_t dtype, int32_t k, const Tensor& operand, const Tensor& scales, int32_t matrix, int64_t at,
       int64_t first_block, int32_t row)
       : dtype(dtype),
+        k(k),
         elements(static_cast<const uint8_t*>(operand.base) +
                  operand.bytes(matrix * operand.shared_stride() + at * operand.pitch)),
         factors(static_cast<const uint8_t*>(scales.base)),
@@ -119,21 +121,24 @@ struct Row {
   }
 
   double element(int32_t i) const {
-    if (dtype != DUALGEMM_DTYPE_NVFP4) return float_of(dtype, elements, i);
-    return from_e2m1(static_cast<uint8_t>(elements[i / 2] >> (i % 2 * 4)));
+    if (dtype != DUALGEMM_DTYPE_NVFP4 && dtype != DUALGEMM_DTYPE_MXFP4) return float_of(dtype, elements, i);
+    const auto code = static_cast<uint8_t>(elements[i / 2] >> (i % 2 * 4));
+    if (dtype == DUALGEMM_DTYPE_NVFP4) return from_e2m1(code);
+    return weight_in_e4m3(code, factors[sf_offset(k, row, i / kMxBlock, kMxBlock)]);
   }
-  double factor(int32_t k, int32_t block) const {
-    return factors ? from_ue4m3(factors[sf_offset(k, row, block)]) : 1;
+  // Returns the factor of a block of NVFP4. A weight in MXFP4 has its factor in it.
+  double factor(int32_t block) const {
+    return dtype == DUALGEMM_DTYPE_NVFP4 ? from_ue4m3(factors[sf_offset(k, row, block)]) : 1;
   }
 };
 
-double dot(const Row& a, const Row& b, int32_t k) {
+double dot(const Row& a, const Row& b) {
   double sum = 0;
-  for (int32_t block = 0; block < k / kSfBlock; ++block) {
+  for (int32_t block = 0; block < a.k / kSfBlock; ++block) {
     double products = 0;
     for (int32_t i = block * kSfBlock; i < (block + 1) * kSfBlock; ++i)
       products += a.element(i) * b.element(i);
-    sum += products * a.factor(k, block) * b.factor(k, block);
+    sum += products * a.factor(block) * b.factor(block);
   }
   return sum;
 }
@@ -168,6 +173,12 @@ class Reference {
     if (!reads(input)) return 1;
     return number(input, use.matrix * p_.inputs[input].shared_stride() + use.first + row);
   }
+  // Returns the power of two that a row of B1 or B2 is multiplied by.
+  int of_weights(Input input, int32_t problem, int32_t column) const {
+    if (!reads(input)) return 0;
+    const Tensor& t = p_.inputs[input];
+    return static_cast<const int16_t*>(t.base)[problem * t.shared_stride() + column];
+  }
   double of_column(Input input, int32_t problem, int32_t column) const {
     if (!reads(input)) return 0;
     return number(input, problem * p_.inputs[input].shared_stride() + column, args_.bias_dtype);
@@ -176,15 +187,16 @@ class Reference {
   // Returns the gate or the up of one element, as the activation takes it.
   double before(const RowsInUse& use, int32_t row, int32_t column, bool up) const {
     const Input b = up ? kB2 : kB1, sfb = up ? kSfb2 : kSfb1, bias = up ? kBias2 : kBias1;
+    const Input exponent = up ? kB2RowExponent : kB1RowExponent;
     double sum = 0;
     if (args_.k > 0)
-      sum = dot(Row(args_.a_dtype, p_.inputs[kA], p_.inputs[kSfa], use.matrix, int64_t{use.first} + row,
-                    use.first_block, row),
-                Row(DUALGEMM_DTYPE_NVFP4, p_.inputs[b], p_.inputs[sfb], use.problem, column, 0, column),
-                args_.k);
+      sum = dot(Row(args_.a_dtype, args_.k, p_.inputs[kA], p_.inputs[kSfa], use.matrix,
+                    int64_t{use.first} + row, use.first_block, row),
+                Row(args_.b_dtype, args_.k, p_.inputs[b], p_.inputs[sfb], use.problem, column, 0, column));
+    const double product = in_range(std::ldexp(in_range(sum), of_weights(exponent, use.problem, column)));
     const double alpha =
         in_range((up ? args_.alpha2 : args_.alpha1) * of_problem(up ? kAlpha2 : kAlpha1, use.problem));
-    const double scaled = in_range(in_range(alpha * of_row(kARowScale, use, row)) * in_range(sum));
+    const double scaled = in_range(in_range(alpha * of_row(kARowScale, use, row)) * product);
     return in_range(scaled + of_column(bias, use.problem, column));
   }
 

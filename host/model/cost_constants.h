@@ -56,6 +56,7 @@ struct CostConstants {
   // The following constants are only for 9.0.
   double expand_weight = 0;      // cycles of an SM to expand an element of B1 or B2
   double expand_bf16 = 1;        // times that to bf16
+  double expand_mxfp4 = 1;       // times that from MXFP4 to FP8
   double expand_activation = 0;  // and one of A
   double order_activation = 0;   // and to put one of A in order, in tiles of few rows
   double multiply_adds = 0;      // of wgmma, per cycle and SM
@@ -205,6 +206,7 @@ inline constexpr CostConstants kH100Costs{
     .exchange_per_kb = 50.5,     // H200
     .expand_weight = 0.026,      // times
     .expand_bf16 = 1.27,         // counted: 413 instructions of the loop, 325 to fp16
+    .expand_mxfp4 = 0.88,        // counted: 285
     .expand_activation = 0.052,  // times
     .order_activation = 0.0385,  // times
     .multiply_adds = 2048,       // published
@@ -242,6 +244,8 @@ inline constexpr CostRange kHopperRanges[] = {
     {"expansion of an activation", &CostConstants::expand_activation, 0.015, 0.07},
     // low: as to fp16; high: twice what its machine code has more
     {"expansion to bf16", &CostConstants::expand_bf16, 1, 1.5},
+    // low: the instructions of the expansion alone; high: as to fp16
+    {"expansion from MXFP4", &CostConstants::expand_mxfp4, 0.6, 1},
     // low: four bytes through shared memory, 128 in a cycle; high: tiles of 128 rows, on an H200
     {"order of an activation", &CostConstants::order_activation, 0.031, 0.1},
     {"least columns of a wgmma", &CostConstants::least_columns, 8, 48},

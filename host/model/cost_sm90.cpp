@@ -35,16 +35,19 @@ struct Sm90 : Work {
   // includes the expansion of A, or putting A in order, if the kernel does that.
   double expand_us() const {
     const double activations = p.a16.warps > 0 ? static_cast<double>(p.tile.m) * p.tile.k : 0;
-    const double weight = t.expand_weight * (p.a_type == CType::kBf16 ? t.expand_bf16 : 1);
+    const double weight = t.expand_weight * (p.a_type == CType::kBf16 ? t.expand_bf16
+                                             : p.mxfp4_b()            ? t.expand_mxfp4
+                                                                      : 1);
     const double columns = many_columns(p.tile.m);
     const double activation =
         p.orders_a() ? t.order_activation * columns : t.expand_activation * std::sqrt(columns);
     return us(busy * (weights() * weight + activations * activation));
   }
   // Returns the time in which the tensor cores of an SM multiply one k-tile of each of its CTAs, with so many
-  // rows of A.
+  // rows of A. A wgmma of FP8 multiplies twice as many elements of K as one of 16 bits in the same time.
   double wgmma_us(int32_t rows) const {
-    return us(busy * weights() * std::max<double>(rows, t.least_columns) / t.multiply_adds);
+    const double rate = t.multiply_adds * 2 / p.a_element_bytes();
+    return us(busy * weights() * std::max<double>(rows, t.least_columns) / rate);
   }
   // Returns the time of expanding and multiplying, which overlap in part. It is at least the time of a
   // warpgroup that goes through its share of a k-tile step by step and waits for each expansion and each
@@ -53,7 +56,7 @@ struct Sm90 : Work {
     const double expand = expand_us(), wgmma = wgmma_us(rows);
     const double beside = t.beside / many_columns(rows);
     const double both = std::max(expand, wgmma) + beside * std::min(expand, wgmma);
-    return std::max(both, us(t.chain * p.tile.k / kSfAtomElems / p.consumers.k_groups));
+    return std::max(both, us(t.chain * p.mma.steps / p.consumers.k_groups));
   }
 
   int32_t few_rows() const { return general ? p.tile.m : p.few_rows(); }

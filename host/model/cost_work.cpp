@@ -9,8 +9,8 @@
 namespace dualgemm {
 
 double Work::dram_bytes() const {
-  const double k_bytes = shape.k * 9.0 / 16, bands = mean_m_tiles(shape, p.tile) / p.band_tiles();
-  const double weights = p.mma.accumulators * k_bytes * shape.n;
+  const double bands = mean_m_tiles(shape, p.tile) / p.band_tiles();
+  const double weights = p.mma.accumulators * shape.k * bytes_of_b() * shape.n;
   const double a_bytes = shape.k * bytes_of_a();
   const double band = a_bytes * std::min(bands, 1.0) * p.band_tiles() * p.tile.m;
   const double passes = weights + band > t.l2_bytes ? std::ceil(bands) : 1;
@@ -21,8 +21,8 @@ double Work::dram_bytes() const {
 double Work::fill_us(double active) const {
   const auto bytes = static_cast<double>(fill_bytes());
   const double scale_copies = 1 + static_cast<double>(p.mma.products) / p.mma.cta_group;
-  // An A of 16 bits comes in four panels, and has no factors.
-  const double panels = p.orders_a() ? 2 : 0;
+  // An A that comes by panels has four of these in 16 bits, two in FP8, and no factors.
+  const double panels = p.panels_of_a() ? p.tile.k / p.panel_k() - 2 : 0;
   const double copies = 1 + panels + p.operands.b_boxes + scale_copies / p.scales.k_tiles;
   return std::max(bytes / t.fill_per_sm + copies * t.per_copy, bytes * active / t.fill_all_sms);
 }

@@ -23,18 +23,20 @@ struct Work {
   // Returns the bytes of the scale factors of one k-tile.
   int64_t scale_bytes() const { return p.scales.stage_bytes / p.scales.k_tiles; }
   // Returns the bytes that an element of A takes in memory, factors included.
-  double bytes_of_a() const { return p.packed_a() ? 9.0 / 16 : 2; }
-  // An A that comes in 16 bits is not in the ring of operands.
+  double bytes_of_a() const { return p.packed_a() ? 9.0 / 16 : p.a_element_bytes(); }
+  // Returns the bytes that an element of B1 or B2 takes in memory: half a byte, and its part of a factor.
+  double bytes_of_b() const { return p.mxfp4_b() ? 17.0 / 32 : 9.0 / 16; }
+  // An A that wgmma reads as it comes is not in the ring of operands.
   int64_t fill_bytes() const {
-    return p.operands.stage_bytes + scale_bytes() + (p.operands.a_bytes == 0 ? 2 * p.tile.m * p.tile.k : 0);
+    return p.operands.stage_bytes + scale_bytes() +
+           (p.operands.a_bytes == 0 ? p.a_element_bytes() * p.tile.m * p.tile.k : 0);
   }
 
   // Returns what one result reads of c_add.
   int32_t added_bits() const { return shape.c_add ? c.bits : 0; }
 
   // Returns the bytes to and from DRAM: A once, C and the other outputs once, and B1 and B2 once, or once for
-  // each band of tiles if a pass over them pushes their first rows out of L2. An element in NVFP4 takes half
-  // a byte and a sixteenth.
+  // each band of tiles if a pass over them pushes their first rows out of L2.
   double dram_bytes() const;
 
   // Returns the time of a k-tile's bytes and of the copies that bring them, while `active` CTAs are at work.

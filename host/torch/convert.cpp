@@ -13,6 +13,7 @@ struct Quantize {
   Tensor x, q, sf, scales, global_scale_dev, row_index, group_rows;
   dualgemm_quantize_args_t args;
 
+  bool fp8() const { return args.q_dtype == DUALGEMM_DTYPE_FP8_E4M3; }
   bool offsets() const { return group_rows && x.dims == 2; }
   int64_t rows() const { return row_index ? row_index.count() : x.size(-2); }
   int64_t blocks() const { return blocks_of(rows(), offsets() ? args.groups : 0); }
@@ -72,8 +73,9 @@ void put_x(Quantize& x) {
 
 void make_outputs(Call& call, Quantize& x) {
   const std::optional<int64_t> in_front = x.x.in_front();
-  const int64_t bytes = factor_bytes(x.blocks(), x.args.k);
-  x.q = new_matrix(call, "q", x.x, kUint8, in_front, x.rows(), x.args.k / 2);
+  const int64_t bytes = x.fp8() ? 0 : factor_bytes(x.blocks(), x.args.k);
+  x.q = x.fp8() ? new_matrix(call, "q", x.x, kE4m3, in_front, x.rows(), x.args.k)
+                : new_matrix(call, "q", x.x, kUint8, in_front, x.rows(), x.args.k / 2);
   x.sf = in_front ? new_array(call, "sf", x.x, kUint8, {*in_front, bytes})
                   : new_array(call, "sf", x.x, kUint8, {bytes});
   const bool by_problem = in_front && x.args.scale_mode == DUALGEMM_SCALE_ROW;
@@ -83,15 +85,19 @@ void make_outputs(Call& call, Quantize& x) {
 
 void put_outputs(Quantize& x) {
   dualgemm_quantize_args_t& args = x.args;
-  const Rows q = check_matrix(x.q, {kUint8, kInt8, kE2m1}, 2);
+  const Rows q = check_matrix(x.q, {kUint8, kInt8, x.fp8() ? kE4m3 : kE2m1}, x.fp8() ? 1 : 2);
   if (q.problems != x.x.problems() || q.rows != args.rows || q.columns != args.k)
     refuse("q: must hold [%lld, %d, %d] elements", static_cast<long long>(x.x.problems()), args.rows, args.k);
   args.ldq = q.pitch;
   args.batch_stride_q = q.stride;
-  args.batch_stride_sf = check_factors(x.sf, x.x.problems(), x.blocks(), args.k);
   args.x = x.x.data;
   args.q = x.q.data;
-  args.sf = x.sf.data;
+  if (!x.fp8()) {
+    args.batch_stride_sf = check_factors(x.sf, x.x.problems(), x.blocks(), args.k);
+    args.sf = x.sf.data;
+  } else if (x.sf.count() > 0) {
+    refuse("sf: has %lld elements, and FP8 has no factors", static_cast<long long>(x.sf.count()));
+  }
   const int64_t scales = scales_of(x);
   if (scales > 0 && !x.scales) refuse("scales: must be given with scale_mode=%d", args.scale_mode);
   if (scales > 0) check_array(x.scales, kFp32, scales);
@@ -109,9 +115,10 @@ void take(Call& call, Quantize& x) {
   const int64_t mode = call.integer();
   x.row_index = call.optional_tensor("row_index");
   x.group_rows = call.optional_tensor("group_rows");
-  const int64_t flags = call.integer();
+  const int64_t flags = call.integer(), q_dtype = call.integer();
   if (out) x.scales = call.optional_output("scales");
   x.args.scale_mode = extent("scale_mode", mode);
+  x.args.q_dtype = extent("q_dtype", q_dtype);
   x.args.flags = static_cast<uint32_t>(extent("flags", flags));
 }
 

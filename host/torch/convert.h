@@ -14,6 +14,8 @@ void sf_swizzle(Call& call);
 template <bool out>
 void sf_unswizzle(Call& call);
 template <bool out>
+void prepare_mxfp4(Call& call);
+template <bool out>
 void moe_permute(Call& call);
 template <bool out>
 void moe_gather(Call& call);

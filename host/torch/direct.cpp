@@ -70,10 +70,11 @@ struct Torch {
   Object profiler, profiling;           // a module, and the name of its flag
   Object count_versions;                // a function of several tensors
   std::vector<Watcher> watchers;
-  NamedType types[8] = {{{kDLUInt, 8, 1}, kUint8, {}},         {{kDLInt, 8, 1}, kInt8, {}},
-                        {{kDLInt, 32, 1}, kInt32, {}},         {{kDLFloat, 16, 1}, kFp16, {}},
-                        {{kDLFloat, 32, 1}, kFp32, {}},        {{kDLBfloat, 16, 1}, kBf16, {}},
-                        {{kDLFloat8_e4m3fn, 8, 1}, kE4m3, {}}, {{kDLFloat4_e2m1fn, 4, 2}, kE2m1, {}}};
+  NamedType types[10] = {{{kDLUInt, 8, 1}, kUint8, {}},          {{kDLInt, 8, 1}, kInt8, {}},
+                         {{kDLInt, 16, 1}, kInt16, {}},          {{kDLInt, 32, 1}, kInt32, {}},
+                         {{kDLFloat, 16, 1}, kFp16, {}},         {{kDLFloat, 32, 1}, kFp32, {}},
+                         {{kDLBfloat, 16, 1}, kBf16, {}},        {{kDLFloat8_e4m3fn, 8, 1}, kE4m3, {}},
+                         {{kDLFloat8_e8m0fnu, 8, 1}, kE8m0, {}}, {{kDLFloat4_e2m1fn, 4, 2}, kE2m1, {}}};
 };
 const Torch* known = nullptr;
 
@@ -223,7 +224,7 @@ bool read(Kind kind, PyObject* object, bool derivatives, Value* value) {
 
 // ---- functions ----
 
-constexpr size_t kMostArguments = 32, kMostResults = 4;
+constexpr size_t kMostArguments = 36, kMostResults = 4;
 
 struct Argument {
   Object name;

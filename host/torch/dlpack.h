@@ -18,6 +18,7 @@ enum : uint8_t {
   kDLFloat = 2,
   kDLBfloat = 4,
   kDLFloat8_e4m3fn = 10,
+  kDLFloat8_e8m0fnu = 14,
   kDLFloat4_e2m1fn = 17
 };
 

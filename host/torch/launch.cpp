@@ -14,10 +14,11 @@ struct Launch {
   bool plain = false;  // without keyword-only arguments: the C interface's defaults hold for these
   Tensor a, b1, b2, sfa, sfb1, sfb2, out, sfc, d1, d2;
   Tensor alpha1_dev, alpha2_dev, a_row_scale, c_row_scale, bias1, bias2, c_global_scale_dev, c_add,
-      group_rows;
+      group_rows, b1_row_exponent, b2_row_exponent;
   Tensor amax_out;
   int32_t out_type = kUint8;  // of a C that is made here; NVFP4 is packed in bytes
   int64_t expected_rows = 0, flags = 0, instance_id = 0, max_sms = 0, activation = 0;
+  int64_t b_dtype = DUALGEMM_DTYPE_NVFP4;  // factors of E8M0 say MXFP4, too
   dualgemm_args_t args;
 
   bool offsets() const { return group_rows && a.dims == 2; }
@@ -56,6 +57,9 @@ void take_swiglu(Call& call, Launch& x) {
   x.c_row_scale = call.optional_tensor("c_row_scale");
   x.bias1 = call.optional_tensor("bias1");
   x.bias2 = call.optional_tensor("bias2");
+  x.b1_row_exponent = call.optional_tensor("b1_row_exponent");
+  x.b2_row_exponent = call.optional_tensor("b2_row_exponent");
+  x.b_dtype = call.integer();
   x.c_global_scale_dev = call.optional_tensor("c_global_scale_dev");
   x.args.c_global_scale = number(call);
   x.activation = call.integer();
@@ -80,6 +84,8 @@ void take_linear(Call& call, Launch& x) {
   x.a_row_scale = call.optional_tensor("a_row_scale");
   x.c_row_scale = call.optional_tensor("c_row_scale");
   x.bias1 = call.optional_tensor("bias");
+  x.b1_row_exponent = call.optional_tensor("b_row_exponent");
+  x.b_dtype = call.integer();
   x.c_global_scale_dev = call.optional_tensor("c_global_scale_dev");
   x.args.c_global_scale = number(call);
   x.activation = call.integer();
@@ -108,19 +114,23 @@ void check_out_type(const Launch& x) {
 }
 
 void check_places(const Launch& x) {
-  for (const Tensor* tensor : {&x.b1, &x.b2, &x.sfa, &x.sfb1, &x.sfb2, &x.out, &x.sfc, &x.d1, &x.d2,
-                               &x.alpha1_dev, &x.alpha2_dev, &x.a_row_scale, &x.c_row_scale, &x.bias1,
-                               &x.bias2, &x.c_global_scale_dev, &x.c_add, &x.group_rows, &x.amax_out})
-    if (*tensor) check_beside(*tensor, x.a);
+  const auto check_all = [&](std::initializer_list<const Tensor*> tensors) {
+    for (const Tensor* tensor : tensors)
+      if (*tensor) check_beside(*tensor, x.a);
+  };
+  check_all({&x.b1, &x.b2, &x.sfa, &x.sfb1, &x.sfb2, &x.b1_row_exponent, &x.b2_row_exponent});
+  check_all({&x.out, &x.sfc, &x.d1, &x.d2, &x.alpha1_dev, &x.alpha2_dev, &x.a_row_scale, &x.c_row_scale,
+             &x.bias1, &x.bias2, &x.c_global_scale_dev, &x.c_add, &x.group_rows, &x.amax_out});
 }
 
 // Puts the extents, pitches and strides of A and of the weights into the arguments.
 void put_operands(Launch& x) {
   dualgemm_args_t& args = x.args;
-  const bool wide = x.a.type == kBf16 || x.a.type == kFp16;
-  const Rows a = check_matrix(x.a, {kUint8, kInt8, kE2m1, kBf16, kFp16}, wide ? 1 : 2);
+  const bool wide = x.a.type == kBf16 || x.a.type == kFp16 || x.a.type == kE4m3;  // it has no factors
+  const Rows a = check_matrix(x.a, {kUint8, kInt8, kE2m1, kBf16, kFp16, kE4m3}, wide ? 1 : 2);
   const Rows b = check_matrix(x.b1, {kUint8, kInt8, kE2m1}, 2);
   args.a_dtype = wide ? dtype(x.a.type) : DUALGEMM_DTYPE_NVFP4;
+  args.b_dtype = x.sfb1.type == kE8m0 ? DUALGEMM_DTYPE_MXFP4 : extent("b_dtype", x.b_dtype);
   args.m = extent("m", a.rows);
   args.n = extent("n", b.rows);
   args.k = extent("k", a.columns);
@@ -159,8 +169,11 @@ int64_t row_blocks(const Launch& x) { return blocks_of(x.args.m, x.offsets() ? p
 void put_factors(Launch& x) {
   dualgemm_args_t& args = x.args;
   if (x.sfa) args.batch_stride_sfa = check_factors(x.sfa, problems_by_row(x), row_blocks(x), args.k);
-  args.batch_stride_sfb1 = check_factors(x.sfb1, problems(x), blocks_of(args.n, 0), args.k);
-  if (x.sfb2) args.batch_stride_sfb2 = check_factors(x.sfb2, problems(x), blocks_of(args.n, 0), args.k);
+  const int64_t blocks = blocks_of(args.n, 0);
+  args.batch_stride_sfb1 = check_factors(x.sfb1, problems(x), blocks, args.k, args.b_dtype);
+  if (x.sfb2) args.batch_stride_sfb2 = check_factors(x.sfb2, problems(x), blocks, args.k, args.b_dtype);
+  for (const Tensor* exponents : {&x.b1_row_exponent, &x.b2_row_exponent})
+    if (*exponents) check_array(*exponents, kInt16, problems(x) * args.n);
 }
 
 // Returns the stride of two vectors, which have one field for it. Refuses vectors of different lengths.
@@ -285,6 +298,8 @@ void put_addresses(Launch& x, Address address) {
   args.c_global_scale_dev = static_cast<const float*>(address(x.c_global_scale_dev));
   args.amax_out = static_cast<float*>(address(x.amax_out));
   args.group_rows = static_cast<const int32_t*>(address(x.group_rows));
+  args.b1_row_exponent = static_cast<const int16_t*>(address(x.b1_row_exponent));
+  args.b2_row_exponent = static_cast<const int16_t*>(address(x.b2_row_exponent));
 }
 
 // ---- where it runs ----

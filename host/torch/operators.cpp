@@ -1,6 +1,7 @@
 // operators.cpp -- the operators of torch.ops.dualgemm: their schemas, and the functions that compute them.
 // Most arguments have the names of dualgemm.h. But the `out` of a launch is `c` in dualgemm.h, and with one
-// product `b`, `sfb`, `alpha`, `alpha_dev` and `bias` are `b1`, `sfb1`, `alpha1`, `alpha1_dev` and `bias1`.
+// product `b`, `sfb`, `alpha`, `alpha_dev`, `bias` and `b_row_exponent` are `b1`, `sfb1`, `alpha1`,
+// `alpha1_dev`, `bias1` and `b1_row_exponent`.
 //
 // torch.ops.dualgemm_meta has the same operators for tensors without memory. They check their arguments and
 // make their results, but compute nothing. The fake kernels of the Python package call them.
@@ -20,17 +21,22 @@ namespace {
 #define TWO "Tensor a, Tensor b1, Tensor b2, Tensor? sfa, Tensor sfb1, Tensor sfb2, "
 #define ALPHAS "float alpha1=1, float alpha2=1, "
 #define ALPHAS_DEV "Tensor? alpha1_dev=None, Tensor? alpha2_dev=None"
-#define OF_TWO                                                                              \
-  ", *, " FACTORS "Tensor? bias1=None, Tensor? bias2=None, " C_SCALE                        \
-  "int activation=0, float swiglu_alpha=1, float swiglu_beta=0, float? swiglu_limit=None, " \
+#define OF_TWO                                                                                           \
+  ", *, " FACTORS                                                                                        \
+  "Tensor? bias1=None, Tensor? bias2=None, Tensor? b1_row_exponent=None, Tensor? b2_row_exponent=None, " \
+  "int b_dtype=3, " C_SCALE                                                                              \
+  "int activation=0, float swiglu_alpha=1, float swiglu_beta=0, float? swiglu_limit=None, "              \
   "float situ_gate=4, float situ_up=25, " LAST
 #define ONE "Tensor a, Tensor b, Tensor? sfa, Tensor sfb, "
 #define ALPHA "float alpha=1, "
 #define ALPHA_DEV "Tensor? alpha_dev=None"
-#define OF_ONE ", *, " FACTORS "Tensor? bias=None, " C_SCALE "int activation=0, Tensor? c_add=None, " LAST
+#define OF_ONE                                                                              \
+  ", *, " FACTORS "Tensor? bias=None, Tensor? b_row_exponent=None, int b_dtype=3, " C_SCALE \
+  "int activation=0, Tensor? c_add=None, " LAST
 #define C_TYPE "ScalarType out_dtype=bfloat16, "
 #define SCALE "float global_scale=1, Tensor? global_scale_dev=None, *, "
-#define OF_QUANTIZE "int scale_mode=0, Tensor? row_index=None, Tensor? group_rows=None, int flags=0"
+#define OF_QUANTIZE \
+  "int scale_mode=0, Tensor? row_index=None, Tensor? group_rows=None, int flags=0, int q_dtype=3"
 #define OF_FACTORS "*, Tensor? group_rows=None, int flags=0"
 
 struct Operator {
@@ -84,6 +90,13 @@ constexpr Operator kOperators[] = {
     of<sf_unswizzle<true>>("sf_unswizzle_out",
                            "sf_unswizzle_out(Tensor src, Tensor(a!) dst, int rows, int k, " OF_FACTORS
                            ") -> ()"),
+    of<prepare_mxfp4<false>>(
+        "prepare_mxfp4",
+        "prepare_mxfp4(Tensor q, Tensor scales, *, int flags=0) -> (Tensor, Tensor, Tensor)"),
+    of<prepare_mxfp4<true>>(
+        "prepare_mxfp4_out",
+        "prepare_mxfp4_out(Tensor q, Tensor scales, Tensor(a!) sf, Tensor(b!) row_exponent, "
+        "Tensor(c!)? counts=None, *, int flags=0) -> ()"),
     of<moe_permute<false>>(
         "moe_permute",
         "moe_permute(Tensor topk_ids, Tensor? topk_weights, int experts, *, int flags=0) -> (Tensor, Tensor, Tensor, Tensor)"),

@@ -101,6 +101,7 @@ std::string type_name(int32_t type) {
     case kBf16: return "torch.bfloat16";
     case 23: return "torch.float8_e5m2";
     case kE4m3: return "torch.float8_e4m3fn";
+    case kE8m0: return "torch.float8_e8m0fnu";
     case kE2m1: return "torch.float4_e2m1fn_x2";
     default: return "type " + std::to_string(type);
   }
@@ -219,10 +220,10 @@ int64_t check_numbers(const Tensor& tensor, int64_t problems) {
   return 1;
 }
 
-int64_t check_factors(const Tensor& tensor, int64_t problems, int64_t blocks, int64_t k) {
-  check_type(tensor, {kUint8, kInt8, kE4m3});
+int64_t check_factors(const Tensor& tensor, int64_t problems, int64_t blocks, int64_t k, int32_t format) {
+  check_type(tensor, {kUint8, kInt8, format == DUALGEMM_DTYPE_MXFP4 ? kE8m0 : kE4m3});
   check_gapless(tensor, false);
-  const int64_t needed = factor_bytes(blocks, k);
+  const int64_t needed = factor_bytes(blocks, k, format);
   if (tensor.bytes() < problems * needed)
     refuse("%s: has %lld bytes, and %lld are needed", tensor.name, static_cast<long long>(tensor.bytes()),
            static_cast<long long>(problems * needed));
@@ -235,7 +236,10 @@ int64_t blocks_of(int64_t rows, int64_t groups_of_offsets) {
   return (rows + 127 * std::min(groups_of_offsets, rows)) / 128;
 }
 
-int64_t factor_bytes(int64_t blocks, int64_t k) { return blocks * ((k + 63) / 64) * 512; }
+int64_t factor_bytes(int64_t blocks, int64_t k, int32_t format) {
+  const int64_t elements = format == DUALGEMM_DTYPE_MXFP4 ? 128 : 64;  // of a row in an atom
+  return blocks * ((k + elements - 1) / elements) * 512;
+}
 
 void clear(const Tensor& tensor) {
   const size_t bytes = static_cast<size_t>(tensor.bytes());

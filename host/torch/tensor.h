@@ -28,11 +28,13 @@ void check_torch(AOTITorchError error, const char* call);
 enum Type : int32_t {
   kUint8 = 0,
   kInt8 = 1,
+  kInt16 = 2,
   kInt32 = 3,
   kFp16 = 5,
   kFp32 = 6,
   kBf16 = 15,
   kE4m3 = 24,
+  kE8m0 = 44,  // 2^(byte - 127)
   kE2m1 = 45,  // two elements in a byte
 };
 
@@ -113,10 +115,11 @@ void check_array(const Tensor& tensor, int32_t type, int64_t count);
 // distance from the number of one problem to that of the next: 0 or 1.
 int64_t check_numbers(const Tensor& tensor, int64_t problems);
 
-// Checks that a tensor has room for the factors of each problem, `blocks` blocks of 128 rows. Returns the
-// bytes from the factors of one problem to those of the next. 0 stands for the library's default, without
-// gaps.
-int64_t check_factors(const Tensor& tensor, int64_t problems, int64_t blocks, int64_t k);
+// Checks that a tensor has room for the factors of each problem, `blocks` blocks of 128 rows of NVFP4 or
+// MXFP4. Returns the bytes from the factors of one problem to those of the next. 0 stands for the library's
+// default, without gaps.
+int64_t check_factors(const Tensor& tensor, int64_t problems, int64_t blocks, int64_t k,
+                      int32_t format = DUALGEMM_DTYPE_NVFP4);
 
 // Writes zeros to a tensor without gaps, on the current stream of its device. It does nothing on meta.
 void clear(const Tensor& tensor);
@@ -124,8 +127,8 @@ void clear(const Tensor& tensor);
 // Returns how many blocks of 128 rows the factors of so many rows take at most. With OFFSETS each group
 // begins a new block; without OFFSETS `groups_of_offsets` is 0.
 int64_t blocks_of(int64_t rows, int64_t groups_of_offsets);
-// Returns the bytes of the factors of so many blocks with `k` elements in a row.
-int64_t factor_bytes(int64_t blocks, int64_t k);
+// Returns the bytes of the factors of so many blocks with `k` elements in a row, of NVFP4 or MXFP4.
+int64_t factor_bytes(int64_t blocks, int64_t k, int32_t format = DUALGEMM_DTYPE_NVFP4);
 
 // ---- where it runs ----
 

@@ -70,15 +70,42 @@ DUALGEMM_DEVICE void quantise(const QuantizeParams& p, const Tile& tile, int ato
   band_of(p.factors, p.factor_stride, tile, atoms)[int64_t{atom} * kSfAtomBytes + byte] = factor;
 }
 
-// Returns the scale that makes the largest magnitude the largest NVFP4 number, as dualgemm_global_scale_host
-// has it. An infinity counts as the largest float.
-DUALGEMM_DEVICE float scale_of(float largest) {
+// The largest numbers of the types of q: of NVFP4 that of an element times that of a factor.
+inline constexpr float kE4m3Max = 448, kNvfp4Max = kE4m3Max * 6;
+
+// Returns the scale that makes the largest magnitude the largest number of a type, as
+// dualgemm_global_scale_host has it for NVFP4. An infinity counts as the largest float.
+DUALGEMM_DEVICE float scale_of(float largest, float largest_of_type) {
   if (largest == 0) return 1.0f;
-  return fminf(__fdiv_rn(448.0f * 6.0f, fminf(largest, FLT_MAX)), FLT_MAX / 512);
+  return fminf(__fdiv_rn(largest_of_type, fminf(largest, FLT_MAX)), FLT_MAX / 512);
 }
 
 DUALGEMM_DEVICE float given_scale(const QuantizeParams& p, const Tile& tile) {
   return p.scale_dev ? p.scale * p.scale_dev[tile.problem * p.scale_stride] : p.scale;
+}
+
+// Writes the scales that follow from the largest magnitude of x, if they are asked for.
+DUALGEMM_DEVICE void write_tensor_scales(const QuantizeParams& p, float largest_of_type) {
+  if (!p.tensor_scales || blockIdx.x != 0 || threadIdx.x != 0) return;
+  const float scale = scale_of(p.tensor_scales[kLargest], largest_of_type);
+  p.tensor_scales[kGlobalScale] = scale;
+  p.tensor_scales[kDecodeScale] = __frcp_rn(scale);
+}
+
+// Returns the largest magnitude among so many threads of the CTA that follow each other. All threads call it.
+template <int kThreads>
+DUALGEMM_DEVICE float largest_of_threads(float largest) {
+  __shared__ int32_t of_warps[kConvertThreads / 32];
+  // The bits of floats that are not negative have the order of integers.
+  const int32_t of_warp = __reduce_max_sync(0xffffffff, __float_as_int(largest));
+  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = of_warp;
+  __syncthreads();
+  const int32_t* const own = of_warps + threadIdx.x / kThreads * (kThreads / 32);
+  int32_t all = 0;
+#pragma unroll
+  for (int i = 0; i < kThreads / 32; ++i) all = max(all, own[i]);
+  __syncthreads();  // the next call writes them again
+  return __int_as_float(all);
 }
 
 // Raises tensor_scales[kLargest], which is 0 before, to the largest magnitude of x.
@@ -96,16 +123,10 @@ __global__ void __launch_bounds__(kConvertThreads, kQuantizeCtas)
       if (BlockPlace(p, tile, tile.n, static_cast<int>(threadIdx.x) + i * kConvertThreads).exists)
         largest = blocks[i].largest(largest);
   });
-  // The bits of floats that are not negative have the order of integers.
-  __shared__ int32_t of_warps[kConvertThreads / 32];
-  const int32_t of_warp = __reduce_max_sync(0xffffffff, __float_as_int(largest));
-  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = of_warp;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  int32_t all = 0;
-  for (const int32_t one : of_warps) all = max(all, one);
-  // An infinity counts as the largest float.
-  ptx::red_global_max_s32(p.tensor_scales + kLargest, min(all, __float_as_int(FLT_MAX)));
+  largest = largest_of_threads<kConvertThreads>(largest);
+  // An infinity counts as the largest float. Floats that are not negative have the order of their bits.
+  if (threadIdx.x == 0)
+    ptx::red_global_max_s32(p.tensor_scales + kLargest, __float_as_int(fminf(largest, FLT_MAX)));
 }
 
 // Quantises with one scale for each problem, or one for all problems.
@@ -113,7 +134,8 @@ template <class X, bool kGrouped>
 __global__ void __launch_bounds__(kConvertThreads, kQuantizeCtas)
     quantize_kernel(const __grid_constant__ QuantizeParams p) {
   for_each_tile<kGrouped>(p.rows, [&p](const Tile& tile) {
-    const float scale = p.tensor_scales ? scale_of(p.tensor_scales[kLargest]) : given_scale(p, tile);
+    const float scale =
+        p.tensor_scales ? scale_of(p.tensor_scales[kLargest], kNvfp4Max) : given_scale(p, tile);
     Block<X> blocks[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i)
@@ -124,11 +146,7 @@ __global__ void __launch_bounds__(kConvertThreads, kQuantizeCtas)
       quantise(p, tile, tile.n, byte, {p, tile, tile.n, byte}, blocks[i], scale);
     }
   });
-  if (p.tensor_scales && blockIdx.x == 0 && threadIdx.x == 0) {
-    const float scale = scale_of(p.tensor_scales[kLargest]);
-    p.tensor_scales[kGlobalScale] = scale;
-    p.tensor_scales[kDecodeScale] = __frcp_rn(scale);
-  }
+  write_tensor_scales(p, kNvfp4Max);
 }
 
 // Quantises with a scale for each row. A tile is the eight rows of two lines of an atom, with all of K. A
@@ -158,7 +176,7 @@ __global__ void __launch_bounds__(kConvertThreads, kQuantizeCtas)
     for (int i = 0; i < kWarps; ++i) largest = fmaxf(largest, largest_of[i][lane / kSfAtomBlocks]);
     __syncthreads();  // the next tile writes them again
 
-    const float scale = scale_of(largest);
+    const float scale = scale_of(largest, kNvfp4Max);
     if (const BlockPlace at(p, tile, 0, byte); warp == 0 && at.block == 0 && at.row < tile.rows)
       p.row_scale[tile.a_problem * p.row_scale_stride + tile.row + at.row] = __frcp_rn(scale);
     for (int atom = warp; atom < atoms; atom += kWarps) {

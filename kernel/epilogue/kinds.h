@@ -8,9 +8,9 @@
 
 namespace dualgemm {
 
-// This is the element type of C, of another tensor of the epilogue, of A, or of B. The numbers are those of the
-// public interface (DUALGEMM_DTYPE_*), as host/launch/arguments.cpp asserts. C has one of the first kCTypes;
-// only B has kMxfp4.
+// This is the element type of C, of another tensor of the epilogue, of A, or of B. The numbers are those of
+// the public interface (DUALGEMM_DTYPE_*), as host/launch/arguments.cpp asserts. C has one of the first
+// kCTypes; only B has kMxfp4.
 enum class CType : int32_t { kBf16 = 0, kFp16 = 1, kFp32 = 2, kNvfp4 = 3, kFp8 = 4, kMxfp4 = 5 };
 inline constexpr int32_t kCTypes = 5;
 

@@ -84,9 +84,12 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<
       write_group_table<Traits>(p, smem.groups);
     }
   }
+  if constexpr (kPlan.mxfp4_b())
+    if (role == Role::kMultiply)
+      smem.magnitudes.write(static_cast<int>(threadIdx.x), Consumer<Traits>::kThreads);
   __syncwarp();  // one lane worked above; what follows needs the warp together
   arrive_before_loop<Traits>();
-  // Barriers and table are written before anybody reads them.
+  // Barriers and tables are written before anybody reads them.
   if (!kPlan.tile.grouped && role == Role::kLoadWeights) ptx::barrier_arrive(kCtaBarrier, kPlan.threads);
   else ptx::barrier_sync(kCtaBarrier, kPlan.threads);
 }
@@ -111,8 +114,11 @@ class TileComputation {
   DUALGEMM_DEVICE void compute(const Tile& tile) {
     loop_.enter(tile);
     Sums<Traits, kRows> sums;
+    // The loads of these exponents are hidden behind the multiplication.
+    const RowPowers<Traits> powers(p_, consumer_, tile);
     multiplier_.multiply(sums.of_loop[0], tile, loop_);
     if constexpr (kPlan.mma.main_loops() == 2) multiplier_.multiply(sums.of_loop[1], tile, loop_);
+    powers.apply(sums.of_loop[0]);
     if constexpr (Reduction<Traits>::kThere) Reducer<Traits>(smem_, cta_, consumer_).reduce(sums);
     bool finishes = consumer_.k_group() == 0;
     if constexpr (kPlan.tile.stream_k) finishes = StreamParts<Traits>(p_, consumer_).gather(sums, tile.part);
@@ -164,7 +170,7 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_
   if (role == Role::kPrepare) {
     const int own = warp - kWarpgroupWarps * kPlan.consumers.warpgroups();
     if constexpr (kPlan.orders_a()) order_role<Traits>(p, smem, cta, tiles, own);
-    else if constexpr (!kPlan.prepared_a()) expand_role<Traits>(p, smem, cta, tiles, own);
+    else if constexpr (kPlan.a16.warps > 0) expand_role<Traits>(p, smem, cta, tiles, own);
   } else if (role == Role::kLoadWeights) {
     if (!p.static_weights) {
       if constexpr (!kPlan.tile.grouped)

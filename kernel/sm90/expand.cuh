@@ -51,6 +51,7 @@ namespace dualgemm::sm90 {
 
 // Returns what sums of products are multiplied with, for an A of this type.
 constexpr float unscale(CType a_type) {
+  if (a_type == CType::kFp8) return 1;                // expand.cuh has no part in it
   return a_type == CType::kNvfp4 ? 0x1p14f : 0x1p7f;  // of NVFP4 both operands are expanded
 }
 
@@ -64,9 +65,7 @@ DUALGEMM_HOST_DEVICE constexpr int k_of_place(int place) {
 // for the wgmma of one panel of A, the last two for those of the other panel, and each block has a factor of
 // its own.
 inline constexpr int kWords = 4, kPanelWords = 2, kPanels = 2;
-// A panel has four wgmma, two for each of its words.
-inline constexpr int kPanelSteps = kPanelK / kWgmmaK;
-static_assert(kHalfK == kPanels * kPanelK && kPanelSteps == 2 * kPanelWords);
+static_assert(kHalfK == kPanels * kPanelK);
 
 // Returns which 16 bytes of a row of 128 bytes a lane with this number in its quad loads for a half. The
 // bytes lie in the 128-byte swizzle, which exchanges the 16-byte columns of a row by the number of the row.

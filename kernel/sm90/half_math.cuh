@@ -25,6 +25,16 @@ struct HalfMath {
   }
 };
 
+// wgmma multiplies an A in FP8 as it is, by weights that are expanded to FP8 (mxfp4.cuh).
+struct Fp8Math {
+  static constexpr CType kType = CType::kFp8;
+
+  template <int kCount>
+  DUALGEMM_DEVICE static void wgmma(float (&d)[kCount], const uint32_t (&a)[4], uint64_t b_descriptor) {
+    ptx::wgmma_m64k32_f32_e4m3(d, a, b_descriptor);
+  }
+};
+
 struct BrainMath {
   static constexpr CType kType = CType::kBf16;
 

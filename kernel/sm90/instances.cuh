@@ -18,7 +18,8 @@ auto kernels_of() {
   using Arithmetic = InstanceArithmetic<kOptions.products>;
   using TypeOfA = std::conditional_t<kOptions.a_type == CType::kBf16, Bf16, Fp16>;
   if constexpr (kGeneralInstances && !in_blocks(kOptions.tile_m)) return List<>{};
-  else if constexpr (!kGeneralInstances && kOptions.a_type != CType::kNvfp4)
+  else if constexpr (!kGeneralInstances &&
+                     (kOptions.a_type == CType::kBf16 || kOptions.a_type == CType::kFp16))
     return List<Traits<kOptions, TypeOfA, Arithmetic>>{};
   else if constexpr (!kGeneralInstances && kOptions.tile_m == 256)
     return List<Traits<kOptions, Fp16, Arithmetic>, Traits<kOptions, Bf16, Arithmetic>>{};

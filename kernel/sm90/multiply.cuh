@@ -26,6 +26,7 @@
 #include "kernel/sm90/ring_of_a.cuh"
 #include "kernel/sm90/roles.cuh"
 #include "kernel/sm90/shared_storage.cuh"
+#include "kernel/sm90/weights.cuh"
 
 namespace dualgemm::sm90 {
 
@@ -67,14 +68,39 @@ struct Sums {
   }
 };
 
-// Holds the registers of the four wgmma of a panel.
-struct Fragments {
-  uint32_t of_step[kPanelSteps][4];
+// The powers of two that rows of MXFP4 weights are multiplied with, for the two rows of a lane. NVFP4 has
+// none.
+template <class Traits, bool kThere = Traits::kPlan.mxfp4_b()>
+class RowPowers {
+ public:
+  DUALGEMM_DEVICE RowPowers(const Params&, Consumer<Traits>, const Tile&) {}
+  template <int kRows>
+  DUALGEMM_DEVICE void apply(Accumulators<Traits, kRows>&) const {}
 };
+template <class Traits>
+class RowPowers<Traits, true> {
+  using Rows = LaneRows<Traits>;
 
-// Holds a row's 16 bytes of one half.
-struct Words {
-  uint32_t word[kWords];
+ public:
+  DUALGEMM_DEVICE RowPowers(const Params& p, Consumer<Traits> consumer, const Tile& tile) {
+    const Rows rows(consumer, tile);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int16_t* const exponents = Rows::product(i) == 0 ? p.b1_row_exponent : p.b2_row_exponent;
+      const int row = tile.n * Traits::kPlan.tile.n + rows.row[i];
+      exponent_[i] =
+          exponents && row < p.n ? exponents[tile.problem * p.b_row_exponent_stride + row] : int16_t{0};
+    }
+  }
+  template <int kRows>
+  DUALGEMM_DEVICE void apply(Accumulators<Traits, kRows>& sums) const {
+    const float power[2] = {scalbnf(1.0f, exponent_[0]), scalbnf(1.0f, exponent_[1])};
+#pragma unroll
+    for (int i = 0; i < sums.kCount; ++i) sums.d[i] *= power[i / 2 % 2];
+  }
+
+ private:
+  int exponent_[2];
 };
 
 template <class Traits>
@@ -84,10 +110,11 @@ class Multiplier {
   static constexpr int kLoops = kPlan.mma.main_loops();            // that `loop` below goes through
   static constexpr int kOwnHalves = 2 / kPlan.consumers.k_groups;  // of each k-tile
   using A = std::conditional_t<(kPlan.a16.stages > 0), AInPanels<Traits>, AInStages<Traits>>;
-  // Rows 8-15 of the warp's fragment: the rows of B2 with the numbers that rows 0-7 have in B1
-  // (kSecondProduct is 1, kFurther 0); or, where the k-tile has only one of B1 and B2, the next eight rows of
-  // that one (0 and 8).
-  static constexpr int kSecondProduct = kPlan.mma.products - 1, kFurther = kSecondProduct == 1 ? 0 : 8;
+  using Weights = std::conditional_t<kPlan.mxfp4_b(), Mxfp4Weights<Traits>, Nvfp4Weights<Traits>>;
+  static constexpr int kPanels = Weights::kPanels;  // of a half
+  static constexpr int kGroups = Weights::kGroups, kGroupSteps = kPanelSteps / kGroups;
+  static_assert(kGroups == 1 || kPlan.a16.stages == 0,
+                "a stage is freed after the first group of its last panel if A comes by panels");
 
  public:
   DUALGEMM_DEVICE Multiplier(SharedStorage<Traits>& smem, Consumer<Traits> consumer)
@@ -97,33 +124,33 @@ class Multiplier {
   template <int kRows>
   DUALGEMM_DEVICE void multiply(Accumulators<Traits, kRows>& sums, const Tile& tile,
                                 const typename Traits::KLoop& loop) {
-    const int column = consumer_.column(), second_column = column + kFurther;
-    const int first_row = tile.n * kPlan.tile.n % kSfAtomRows, quad = consumer_.lane % 4 * kSfAtomBytes;
-    const int factor_offset = quad + sf_offset_in_atom(first_row + column, 0),
-              second_offset = quad + sf_offset_in_atom(first_row + second_column, 0);
+    Weights weights(smem_, consumer_, tile);
     sums.clear();
 #pragma unroll 1
     for (int32_t i = 0; i < loop.length() / kLoops; ++i, ++s_) {
       const Stage<Traits>& stage = smem_.rings.stage[s_.index];
       wait(smem_.rings.full[s_.index], s_.phase);
       a_.enter(s_);
-      const Factors factors[2] = {load_factors(stage, 0, factor_offset),
-                                  load_factors(stage, kSecondProduct, second_offset)};
+      weights.enter(stage);
 #pragma unroll
       for (int own = 0; own < kOwnHalves; ++own) {
         const int half = kOwnHalves == 2 ? own : consumer_.k_group();
-        const Words words[2] = {load_words(stage, 0, column, half),
-                                load_words(stage, kSecondProduct, second_column, half)};
+        weights.enter_half(stage, half);
 #pragma unroll
         for (int panel = 0; panel < kPanels; ++panel) {
-          const Fragments fragments = expand(words, factors, half, panel);
           const PanelOfPart at{.first = own == 0 && panel == 0,
                                .last = own == kOwnHalves - 1 && panel == kPanels - 1,
                                .stage_before = i > 0};
-          multiply_panel(sums, fragments, a_.descriptor(s_, half * kPanels + panel, at));
-          // Now the group of wgmma before this one has completed. The registers of its fragments may be
-          // written again, and what it was the last to read in shared memory may be freed.
-          ptx::wgmma_wait_group<1>();
+          uint64_t descriptor = 0;
+#pragma unroll
+          for (int group = 0; group < kGroups; ++group) {
+            const auto fragments = weights.fragments(stage, half, panel, group);
+            if (group == 0) descriptor = a_.descriptor(s_, half * kPanels + panel, at);
+            multiply_group(sums, fragments, ptx::advance(descriptor, group * kGroupSteps * kWgmmaKBytes));
+            // Now the group of wgmma before this one has completed. The registers of its fragments may be
+            // written again, and what it was the last to read in shared memory may be freed.
+            ptx::wgmma_wait_group<1>();
+          }
           a_.release_before(s_, at);
         }
       }
@@ -135,44 +162,13 @@ class Multiplier {
   }
 
  private:
-  DUALGEMM_DEVICE static Factors load_factors(const Stage<Traits>& stage, int product, int offset) {
-    return {*reinterpret_cast<const uint32_t*>(stage.scales.sfb[product] + offset)};
-  }
-  DUALGEMM_DEVICE Words load_words(const Stage<Traits>& stage, int product, int row, int half) const {
-    const uint4 x =
-        *reinterpret_cast<const uint4*>(stage.b[product] + operand_offset(row, consumer_.lane % 4, half));
-    return {{x.x, x.y, x.z, x.w}};
-  }
-
-  // Rows 0-7 of the warp's fragment are of B1, rows 8-15 of B2: registers 0 and 2, and 1 and 3.
-  DUALGEMM_DEVICE static Fragments expand(const Words (&words)[2], const Factors (&factors)[2], int half,
-                                          int panel) {
-    const uint32_t gate_factor = factors[0].template of<Math>(half, panel),
-                   up_factor = factors[1].template of<Math>(half, panel);
-    Fragments x;
-#pragma unroll
-    for (int i = 0; i < kPanelWords; ++i) {
-      const Pairs gate = expand_word<Math>(words[0].word[panel * kPanelWords + i], gate_factor),
-                  up = expand_word<Math>(words[1].word[panel * kPanelWords + i], up_factor);
-#pragma unroll
-      for (int step = 0; step < 2; ++step) {
-        uint32_t(&registers)[4] = x.of_step[2 * i + step];
-        registers[0] = gate.pair[step][0];
-        registers[1] = up.pair[step][0];
-        registers[2] = gate.pair[step][1];
-        registers[3] = up.pair[step][1];
-      }
-    }
-    return x;
-  }
-
   template <int kRows>
-  DUALGEMM_DEVICE static void multiply_panel(Accumulators<Traits, kRows>& sums, const Fragments& fragments,
-                                             uint64_t descriptor) {
+  DUALGEMM_DEVICE static void multiply_group(Accumulators<Traits, kRows>& sums,
+                                             const Fragments<kGroupSteps>& fragments, uint64_t descriptor) {
     ptx::wgmma_fence();  // the registers above are written before the wgmma read them
 #pragma unroll
-    for (int step = 0; step < kPanelSteps; ++step)
-      Math::wgmma(sums.d, fragments.of_step[step], ptx::advance(descriptor, step * kWgmmaK * 2));
+    for (int step = 0; step < kGroupSteps; ++step)
+      Math::wgmma(sums.d, fragments.of_step[step], ptx::advance(descriptor, step * kWgmmaKBytes));
     ptx::wgmma_commit_group();
   }
 

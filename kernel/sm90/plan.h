@@ -20,7 +20,7 @@ struct Options {
   int32_t k_groups = 1;       // warpgroups that share the same columns, each with half of every k-tile
   int32_t stages;             // of the operand ring
   int32_t panel_stages = 0;   // of a ring of A, a panel each; 0: A lies in the stages of the operands
-  int32_t prepare_warps = 2;  // 0: a pass before the kernel prepares A (prepare_pass.cuh)
+  int32_t prepare_warps = 2;  // 0: a pass before the kernel prepares A (prepare_pass.cuh), or A is FP8
   int32_t ctas_per_sm = 1;
   bool grouped = false;   // several problems, whose rows are known on the device only
   bool stream_k = false;  // CTAs share tiles along K (common/stream_k.cuh)
@@ -39,10 +39,9 @@ struct Products {
 constexpr Products products_of(const Options& o) { return {o.products, o.products}; }
 
 inline constexpr int32_t kHalfK = kTileK / 2;
-inline constexpr int32_t kWgmmaM = 64;      // rows of the fragment of a warpgroup
-inline constexpr int32_t kWgmmaK = 16;      // of one wgmma of fp16 or bf16
-inline constexpr int32_t kStepK = kPanelK;  // elements of K that one group of wgmma multiplies
-inline constexpr int32_t kWarpgroup = 128;  // threads
+inline constexpr int32_t kWgmmaM = 64;       // rows of the fragment of a warpgroup
+inline constexpr int32_t kWgmmaKBytes = 32;  // of one row of A that a wgmma multiplies: 16 elements, FP8 32
+inline constexpr int32_t kWarpgroup = 128;   // threads
 inline constexpr int32_t kWarpgroupWarps = kWarpgroup / 32;
 inline constexpr int32_t kLoadWarps = 2;  // one for the weights, one for the activations
 
@@ -64,7 +63,7 @@ constexpr MmaPlan mma_plan(const Options& o, Products products) {
   x.swap_ab = true;
   x.m = kWgmmaM;
   x.n = o.tile_m;
-  x.steps = kTileK / kStepK;
+  x.steps = kTileK / (o.a_type == CType::kFp8 ? kBoxRowBytes : kPanelK);  // one group of wgmma each
   x.products = products.together;
   x.accumulators = products.accumulators;
   x.per_step = 1;
@@ -86,12 +85,12 @@ constexpr ScalePlan without_a(ScalePlan x) {
 }
 
 constexpr A16Plan a16_plan(const Options& o) {
-  const int32_t row = o.tile_m * 2;  // bytes of one element of K
+  const bool fp8 = o.a_type == CType::kFp8;
   return {.warps = o.prepare_warps,
-          .from_pass = o.prepare_warps == 0,
-          .bytes = o.panel_stages == 0 ? row * kTileK : 0,
+          .from_pass = o.prepare_warps == 0 && !fp8,
+          .bytes = o.panel_stages == 0 ? o.tile_m * kTileK * (fp8 ? 1 : 2) : 0,
           .stages = o.panel_stages,
-          .stage_bytes = o.panel_stages == 0 ? 0 : row * kPanelK};
+          .stage_bytes = o.panel_stages == 0 ? 0 : o.tile_m * kBoxRowBytes};
 }
 
 // Returns the rows of a share of a tile, a multiple of eight: all rows of the tile, or with split-K the
@@ -179,18 +178,20 @@ constexpr bool possible() {
   static_assert(!o.grouped || o.split_k == 1,
                 "grouped: split-K has one tile per cluster, groups have any number of tiles");
   static_assert(
-      !o.stream_k || (o.split_k == 1 && !o.grouped && o.prepare_warps == 0),
+      !o.stream_k || (o.split_k == 1 && !o.grouped && kPlan.prepared_a()),
       "stream_k: it is another way to share K than split-K; only the device knows the tiles of groups; a "
       "pass before the launch sets its counters to 0");
   static_assert(o.tile_m <= kSfAtomRows || o.prepare_warps == 0,
                 "tile_m: expanders need factors of A of one block of 128 rows");
-  static_assert(o.a_type == CType::kNvfp4 || o.a_type == CType::kBf16 || o.a_type == CType::kFp16,
-                "a_type: wgmma multiplies fp16 and bf16, to which NVFP4 is expanded");
+  static_assert(o.a_type == CType::kNvfp4 || o.a_type == CType::kBf16 || o.a_type == CType::kFp16 ||
+                    (o.a_type == CType::kFp8 && o.prepare_warps == 0),
+                "a_type: wgmma multiplies fp16 and bf16, to which NVFP4 is expanded, and FP8, which nobody "
+                "prepares");
   static_assert(o.prepare_warps == 0 || (o.prepare_warps % 2 == 0 && o.tile_m % (4 * o.prepare_warps) == 0),
                 "prepare_warps: one expands eight rows of a half of a k-tile at a time, or puts four rows in "
                 "order, and all have as many of these");
   static_assert(o.panel_stages == 0 || (o.prepare_warps == 0 && o.k_groups == 1),
-                "panel_stages: A comes by panels from a pass, and those that multiply read all of them");
+                "panel_stages: nobody prepares these panels, and those that multiply read all of them");
   static_assert(kPlan.threads <= 1024, "a CTA has at most 1024 threads");
   static_assert(
       kPlan.registers.feed <= kPlan.registers.launch && kPlan.registers.consume >= kPlan.registers.launch,

@@ -19,13 +19,15 @@
 #include "kernel/common/rings.cuh"
 #include "kernel/common/scheduler.cuh"
 #include "kernel/epilogue/list.h"
+#include "kernel/sm90/mxfp4.cuh"
 #include "kernel/sm90/plan.h"
 
 namespace dualgemm::sm90 {
 
-// A panel has 64 places of K of an A in 16 bits, as rows of 128 bytes in the 128-byte swizzle.
+// A panel has 64 places of K of an A in 16 bits, or 128 elements in FP8, as rows of 128 bytes in the 128-byte
+// swizzle.
 template <class Traits>
-inline constexpr int32_t kPanelBytes = Traits::kPlan.tile.m* kPanelK * 2;
+inline constexpr int32_t kPanelBytes = Traits::kPlan.tile.m* kBoxRowBytes;
 
 // Says which shares of a tile each CTA finishes if K is split, and what it receives for that (reduce.cuh).
 template <class Traits>
@@ -126,6 +128,7 @@ struct SharedStorage : Panels<Traits> {
   If<ReceivedSums<Traits>, R::kThere && !R::kInRings> received_apart;
   If<Results, !R::kThere> results_apart;
   If<GroupTable<kPlan.tile.m>, kPlan.tile.grouped> groups;
+  If<MagnitudeTable, kPlan.mxfp4_b()> magnitudes;
   [[no_unique_address]] typename Traits::Output::Shared output;
 
   DUALGEMM_DEVICE ReceivedSums<Traits>& received() {

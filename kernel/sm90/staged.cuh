@@ -24,6 +24,31 @@ namespace dualgemm::sm90 {
 // depend on where in C the elements of a lane lie.
 struct FragmentLayout {};
 
+// What the sums of a row are multiplied with. An A in FP8 has a factor for each row: each lane of a warp
+// loads one of 32 rows, and all lanes have it from there. Any other A has the constant that its expansion
+// asks for; factors of its rows are for general instances.
+template <class Traits, bool kOfRows = Traits::kPlan.a_type == CType::kFp8>
+class RowFactors {
+ public:
+  DUALGEMM_DEVICE RowFactors(const Params&, const Tile&, int) {}
+  DUALGEMM_DEVICE void load(int) {}
+  DUALGEMM_DEVICE float operator[](int) const { return Traits::kUnscale; }
+};
+template <class Traits>
+class RowFactors<Traits, true> {
+ public:
+  DUALGEMM_DEVICE RowFactors(const Params& p, const Tile& tile, int lane)
+      : factors_(p.general.row_scale, CType::kFp32,
+                 tile.a_problem * p.general.row_scale_stride + tile.row + lane, tile.rows - lane) {}
+  // Loads the factors of 32 rows of the tile from `first` on, whose numbers below count from there.
+  DUALGEMM_DEVICE void load(int first) { factor_ = factors_.given() ? factors_[first] : 1.0f; }
+  DUALGEMM_DEVICE float operator[](int row) const { return __shfl_sync(0xffffffff, factor_, row); }
+
+ private:
+  Vector factors_;
+  float factor_;
+};
+
 template <class Traits>
 class FinishStaged {
   static constexpr Plan kPlan = Traits::kPlan;
@@ -46,9 +71,15 @@ class FinishStaged {
   DUALGEMM_DEVICE void finish(const Sums<Traits, kSumRows>& sums, const Tile& tile) {
     const typename Traits::Arithmetic::template Of<Traits, FragmentLayout> arithmetic(p_, tile, {});
     const Output output(p_, tile);
+    RowFactors<Traits> factors(p_, tile, consumer_.lane);
 #pragma unroll
     for (int first = 0; first < kSumRows; first += Results::kRows) {
       if (!Reduction<Traits>::finishes(slice_, first)) continue;
+      factors.load(first);
+      float factor[2 * kMatrices];
+#pragma unroll
+      for (int i = 0; i < 2 * kMatrices; ++i)
+        factor[i] = factors[8 * (i / 2) + consumer_.first_row() + i % 2];
 #pragma unroll
       for (int column = 0; column < kLaneColumns; ++column) {
         // Two rows of each matrix, the pair of a lane.
@@ -56,9 +87,8 @@ class FinishStaged {
 #pragma unroll
         for (int i = 0; i < 2 * kMatrices; ++i) {
           const int at = (first / 8 + i / 2) * 4 + i % 2;
-          fragment.acc1[i] = __float_as_uint(sums.gate(at, column) * Traits::kUnscale);
-          if constexpr (kProducts == 2)
-            fragment.acc2[i] = __float_as_uint(sums.up(at, column) * Traits::kUnscale);
+          fragment.acc1[i] = __float_as_uint(sums.gate(at, column) * factor[i]);
+          if constexpr (kProducts == 2) fragment.acc2[i] = __float_as_uint(sums.up(at, column) * factor[i]);
         }
         uint32_t matrices[kMatrices];
         arithmetic.finish(fragment, 0, Packed{output}, matrices);

@@ -23,7 +23,8 @@ struct Parts {
   static_assert(possible<kOptions, kPlan>());
   static constexpr const char* kVariant = "";  // the end of the kernel's name, where a part is replaced
   // wgmma multiplies A and the weights in one type. An A in NVFP4 is expanded to fp16.
-  using Math = std::conditional_t<kPlan.a_type == CType::kBf16, BrainMath, HalfMath>;
+  using Math = std::conditional_t<kPlan.a_type == CType::kFp8, Fp8Math,
+                                  std::conditional_t<kPlan.a_type == CType::kBf16, BrainMath, HalfMath>>;
   static constexpr float kUnscale = unscale(kPlan.a_type);
   using Output = Output_;
   using Arithmetic = Arithmetic_;

@@ -100,6 +100,36 @@ def sixteen_bits(folder):
     assert run.stdout == "" and "--a-dtype nvfp4" in run.stderr, run.stdout + run.stderr
 
 
+def fp8(folder):
+    """Hopper computes an A in FP8 by weights in MXFP4, and everything that is written says so."""
+    report, again = folder / "fp8.json", folder / "again.json"
+    verified = ("--a-dtype", "fp8", "--verify-only", "--shape", "20x64x64", "--samples", "20", "--json", report)
+    for products in 1, 2:
+        run = bench(*verified, "--products", products, machine="h100")
+        written = json.loads(report.read_text())
+        row = written["results"][0]
+        assert (written["a_dtype"], written["b_dtype"]) == ("fp8", "mxfp4"), written
+        assert row["verified"] and "_mxfp4_afp8_" in row["instance"] and "a_order" not in row, row
+        heading = " ".join(run.stdout.split())
+        assert "A is FP8_E4M3, weights are MXFP4" in heading and "A by" not in heading, run.stdout
+    run = bench(*verified, "--keep", report, machine="h100")
+    assert "1 of 1 results" in run.stdout, run.stdout
+    run = bench(*verified, status=1)
+    assert "\n20x64x64: FAILED: " in run.stdout and "b_dtype=" in run.stdout, run.stdout
+    listed = ("--a-dtype", "fp8", "--dtype", "bf16", "--every-instance", "--shape", "256x4096x7168", "--shape",
+              "offsets:128~16x1536x4096", "--shape", "8*64x768x2048")
+    bench(*listed, "--json", report, machine="h200")
+    written = json.loads(report.read_text())
+    for row in written["results"]:
+        assert len(row["instances"]) > 3 and all("_mxfp4_afp8_" in one["name"] for one in row["instances"]), row
+    run = bench(*listed, "--json", again, "--compare", report, machine="h200")
+    assert run.stdout.count(" 1.000\n") == 3, run.stdout
+    run = bench("--a-dtype", "bf16", *listed[2:], "--compare", report, machine="h200", status=1)
+    assert "do not compare: a_dtype was" in run.stderr, run.stderr
+    run = bench("--ablation", "store", "--a-dtype", "fp8", status=1)
+    assert run.stdout == "" and "--a-dtype nvfp4" in run.stderr, run.stdout + run.stderr
+
+
 def one_product(folder):
     """Every path takes one product, and a report says that it has one."""
     old, new = folder / "one.json", folder / "two.json"
@@ -291,7 +321,7 @@ def plots(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as name:
-        checks = [tables, failures, every_instance, sixteen_bits, one_product, parts, chain, progress, reports,
+        checks = [tables, failures, every_instance, sixteen_bits, fp8, one_product, parts, chain, progress, reports,
                   no_plots]
         for check in [plots] if "plot" in sys.argv[2:] else checks: check(pathlib.Path(name))
 

@@ -32,6 +32,18 @@ bool is_empty(const dualgemm_moe_combine_args_t& args) {
   return args.tokens == 0 || args.top_k == 0 || args.n == 0;
 }
 
+// What releases have appended is 0 by default, except in this structure.
+template <class Args>
+Args defaults_of() {
+  return {};
+}
+template <>
+dualgemm_quantize_args_t defaults_of() {
+  dualgemm_quantize_args_t args;
+  dualgemm_quantize_args_init(&args);
+  return args;
+}
+
 template <class Args, class Call>
 void convert(const Args* args, bool bad_stream, Call call) {
   const cudaStream_t stream = bad_stream ? dualgemm_test::stub_bad_stream() : nullptr;
@@ -42,8 +54,7 @@ void convert(const Args* args, bool bad_stream, Call call) {
     return;
   }
   if (!answer.good()) {
-    // What releases have appended is 0 by default.
-    const Args all = args ? whole(args, Args{}) : Args{};
+    const Args all = args ? whole(args, defaults_of<Args>()) : Args{};
     require_named(answer, fields_of(all), args ? &all : nullptr, nullptr);
     require(work.none(), "a refused call runs something: \"%s\"", answer.text.c_str());
     require_same(answer, answer_of(call(args, stream)), "the same call again");

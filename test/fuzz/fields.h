@@ -26,6 +26,7 @@ Fields fields_of(const dualgemm_quantize_args_t&);
 Fields fields_of(const dualgemm_moe_permute_args_t&);
 Fields fields_of(const dualgemm_moe_gather_args_t&);
 Fields fields_of(const dualgemm_moe_combine_args_t&);
+Fields fields_of(const dualgemm_prepare_mxfp4_args_t&);
 Fields fields_of(const dualgemm_device_t&);
 Fields fields_of(const dualgemm_instance_info_t&);
 Fields fields_of(const dualgemm_tuning_info_t&);

@@ -80,14 +80,23 @@ static bool has_unknown_memory(const dualgemm_args_t& args) {
   const auto unknown = [](const void* at) {
     return reinterpret_cast<uintptr_t>(at) >= dualgemm_test::kStubMemoryEnd;
   };
-  const void* const inputs[] = {args.a,           args.b1,
-                                args.b2,          args.sfa,
-                                args.sfb1,        args.sfb2,
-                                args.alpha1_dev,  args.alpha2_dev,
-                                args.a_row_scale, args.bias1,
-                                args.bias2,       args.c_row_scale,
-                                args.c_add,       args.c_global_scale_dev,
-                                args.group_rows};
+  const void* const inputs[] = {args.a,
+                                args.b1,
+                                args.b2,
+                                args.sfa,
+                                args.sfb1,
+                                args.sfb2,
+                                args.alpha1_dev,
+                                args.alpha2_dev,
+                                args.a_row_scale,
+                                args.bias1,
+                                args.bias2,
+                                args.c_row_scale,
+                                args.c_add,
+                                args.c_global_scale_dev,
+                                args.group_rows,
+                                args.b1_row_exponent,
+                                args.b2_row_exponent};
   const void* const others[] = {args.c, args.sfc, args.d1, args.d2, args.amax_out, args.workspace};
   return (args.k > 0 && std::any_of(std::begin(inputs), std::end(inputs), unknown)) ||
          std::any_of(std::begin(others), std::end(others), unknown);

@@ -5,11 +5,12 @@
 using namespace dualgemm_fuzz;
 
 static void (*const kTargets[])(Bytes&) = {
-    ask_and_launch,   ask_and_launch,    ask_and_launch, ask_and_launch,       ask_and_launch,
-    ask_and_launch,   launch_plainly,    move_factors,   move_factors_on_host, quantize_on_host,
-    quantize_on_host, quantize,          convert_matrix, split_factors,        import_gguf,
-    import_mxfp4,     compute_reference, look_up,        permute_experts,      combine_experts,
-    permute_on_host,  combine_on_host,   gather_experts, gather_on_host,       read_tuning,
+    ask_and_launch,        ask_and_launch,    ask_and_launch, ask_and_launch,       ask_and_launch,
+    ask_and_launch,        launch_plainly,    move_factors,   move_factors_on_host, quantize_on_host,
+    quantize_on_host,      quantize,          convert_matrix, split_factors,        import_gguf,
+    import_mxfp4,          compute_reference, look_up,        permute_experts,      combine_experts,
+    permute_on_host,       combine_on_host,   gather_experts, gather_on_host,       read_tuning,
+    prepare_mxfp4_on_host,
 };
 
 // The library asks for no memory, so nothing can leak, and who asked for a block is clear.

@@ -38,11 +38,20 @@ void choose_one_product(Bytes& bytes, dualgemm_args_t* args) {
   args->activation = 0;
   args->linear_activation = bytes.below(DUALGEMM_LINEAR_ACTIVATION_RELU2 + 1);
   args->b2 = args->sfb2 = args->bias2 = nullptr;
+  args->b2_row_exponent = nullptr;
   args->alpha2_dev = nullptr;
   args->d2 = nullptr;
   if (!args->alpha1_dev) args->alpha_stride = 0;
   if (args->c_dtype <= DUALGEMM_DTYPE_FP32 && bytes.one_in(2))
     args->c_add = bytes.one_in(2) ? args->c : far_address(19);
+}
+
+void choose_mxfp4(Bytes& bytes, dualgemm_args_t* args) {
+  args->a_dtype = DUALGEMM_DTYPE_FP8_E4M3;
+  args->b_dtype = DUALGEMM_DTYPE_MXFP4;
+  args->sfa = nullptr;
+  give(bytes, 20, &args->b1_row_exponent);
+  give(bytes, 21, &args->b2_row_exponent);
 }
 
 void choose_epilogue(Bytes& bytes, dualgemm_args_t* args) {
@@ -74,7 +83,9 @@ dualgemm_args_t some_launch(Bytes& bytes) {
   args.a = far_address(0), args.b1 = far_address(1), args.b2 = far_address(2);
   args.sfa = far_address(3), args.sfb1 = far_address(4), args.sfb2 = far_address(5);
   args.c = far_address(6);
-  if (bytes.one_in(4)) {
+  if (bytes.one_in(8)) {
+    choose_mxfp4(bytes, &args);
+  } else if (bytes.one_in(4)) {
     args.a_dtype = bytes.one_of<int32_t>({DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16});
     args.sfa = nullptr;
   }
@@ -116,6 +127,7 @@ dualgemm_quantize_args_t some_quantization(Bytes& bytes) {
   args.k = 32 * bytes.below(bytes.one_of({8, 2048}));
   args.x_dtype = bytes.below(3);
   args.x = far_address(0), args.q = far_address(1), args.sf = far_address(2);
+  if (bytes.one_in(4)) args.q_dtype = DUALGEMM_DTYPE_FP8_E4M3, args.sf = nullptr;
   choose_rows(bytes, &args.batch, &args.group_mode, &args.groups);
   if (args.groups > 0) args.group_rows = static_cast<const int32_t*>(far_address(3));
   args.scale_mode = bytes.below(3);

@@ -31,6 +31,7 @@ dualgemm_device_t some_device(Bytes& bytes);
 
 // The parts of the above that say how much there is, but for addresses: from few rows and columns.
 void choose_rows(Bytes& bytes, int32_t* batch, int32_t* group_mode, int32_t* groups);
+void choose_mxfp4(Bytes& bytes, dualgemm_args_t* args);
 void choose_epilogue(Bytes& bytes, dualgemm_args_t* args);
 
 // An address that is far from those with other numbers. Nobody looks there.

@@ -35,8 +35,12 @@ class Tensors {
     matrix(&x.b1, {problems_, x.n, x.k, x.ldb1, x.batch_stride_b1, 4});
     matrix(&x.b2, {problems_, x.n, x.k, x.ldb2, x.batch_stride_b2, 4});
     factors(&x.sfa, {problems_, x.m, x.k, x.batch_stride_sfa, offsets_});
-    factors(&x.sfb1, {problems_, x.n, x.k, x.batch_stride_sfb1, false});
-    factors(&x.sfb2, {problems_, x.n, x.k, x.batch_stride_sfb2, false});
+    // MXFP4 has as many factors as NVFP4 of half the elements.
+    const int32_t sfb_k = x.b_dtype == DUALGEMM_DTYPE_MXFP4 ? x.k / 2 : x.k;
+    factors(&x.sfb1, {problems_, x.n, sfb_k, x.batch_stride_sfb1, false});
+    factors(&x.sfb2, {problems_, x.n, sfb_k, x.batch_stride_sfb2, false});
+    for (const int16_t** const exponents : {&x.b1_row_exponent, &x.b2_row_exponent})
+      matrix(exponents, {problems_, 1, x.n, 0, x.batch_stride_b_row_exponent, 16});
     matrix(&x.c, {own_, x.m, x.n, x.ldc, x.batch_stride_c, bits_of(x.c_dtype)});
     factors(&x.sfc, {problems_, x.m, x.n, x.batch_stride_sfc, offsets_});
     if (x.c_add != before)
@@ -87,6 +91,7 @@ dualgemm_args_t small_launch(Bytes& bytes) {
   args.n = 32 * (1 + bytes.below(2));
   args.k = 32 * bytes.one_of({1, 2, 3, 0});
   args.a = args.b1 = args.b2 = args.sfa = args.sfb1 = args.sfb2 = args.c = far_address(0);
+  if (bytes.one_in(4)) choose_mxfp4(bytes, &args);
   choose_epilogue(bytes, &args);
   choose_rows(bytes, &args.batch, &args.group_mode, &args.groups);
   args.batch %= 8;

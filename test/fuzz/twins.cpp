@@ -62,6 +62,7 @@ void quantize_on_host(Bytes& bytes) {
   args.rows = 1 + bytes.below(bytes.one_of({8, 300}));
   args.k = 32 * (1 + bytes.below(8));
   args.x_dtype = bytes.below(3);
+  if (bytes.one_in(4)) args.q_dtype = DUALGEMM_DTYPE_FP8_E4M3;
   choose_rows(bytes, &args.batch, &args.group_mode, &args.groups);
   args.scale_mode = bytes.below(3);
   if (bytes.one_in(2)) args.ldx = args.k + 8 * bytes.below(4);
@@ -81,8 +82,10 @@ void quantize_on_host(Bytes& bytes) {
               Rows{matrices, gathers ? args.x_rows : args.rows, args.k, args.ldx, args.batch_stride_x, x_bits}
                   .bytes());
   if (gathers) memory.give(&args.row_index, Rows{1, 1, args.rows, 0, 0, 32}.bytes());
-  memory.give(&args.q, Rows{matrices, args.rows, args.k, args.ldq, args.batch_stride_q, 4}.bytes());
-  memory.give(&args.sf, Factors{problems, args.rows, args.k, args.batch_stride_sf, offsets}.bytes());
+  const bool fp8 = args.q_dtype == DUALGEMM_DTYPE_FP8_E4M3;
+  memory.give(&args.q, Rows{matrices, args.rows, args.k, args.ldq, args.batch_stride_q, fp8 ? 8 : 4}.bytes());
+  if (!fp8)
+    memory.give(&args.sf, Factors{problems, args.rows, args.k, args.batch_stride_sf, offsets}.bytes());
   memory.give_rows(&args.group_rows, args.group_mode, args.groups, args.rows);
   if (args.scale_mode == DUALGEMM_SCALE_TENSOR) memory.give(&args.tensor_scales, 3 * sizeof(float));
   if (args.scale_mode == DUALGEMM_SCALE_ROW)
@@ -93,6 +96,29 @@ void quantize_on_host(Bytes& bytes) {
         Rows{args.global_scale_stride == 0 ? 1 : problems, 1, 1, 0, args.global_scale_stride, 32}.bytes());
   if (bytes.one_in(64)) args.q = const_cast<void*>(args.x);
   run_twin(args, &memory, dualgemm_quantize, dualgemm_quantize_host_ex);
+}
+
+void prepare_mxfp4_on_host(Bytes& bytes) {
+  dualgemm_prepare_mxfp4_args_t args;
+  dualgemm_prepare_mxfp4_args_init(&args);
+  args.rows = 1 + bytes.below(bytes.one_of({8, 200}));
+  args.k = 32 * (1 + bytes.below(6));
+  if (bytes.one_in(2)) args.batch = bytes.below(4);
+  if (bytes.one_in(2)) args.ldq = args.k + 32 * bytes.below(3);
+  if (bytes.one_in(2)) args.pitch = args.k / 32 + bytes.below(4);
+  spoil_numbers(bytes, &args);
+  const int64_t batch = std::max(args.batch, 1);
+
+  Memory memory(bytes);
+  memory.give(&args.q, Rows{batch, args.rows, args.k, args.ldq, args.batch_stride_q, 4}.bytes());
+  memory.give(&args.scales,
+              Rows{batch, args.rows, args.k / 32, args.pitch, args.batch_stride_scales, 8}.bytes());
+  // MXFP4 has as many factors as NVFP4 of half the elements.
+  memory.give(&args.sf, Factors{batch, args.rows, args.k / 2, args.batch_stride_sf, false}.bytes());
+  memory.give(&args.row_exponent, Rows{batch, 1, args.rows, 0, args.batch_stride_row_exponent, 16}.bytes());
+  if (bytes.one_in(2)) memory.give(&args.counts, 4 * sizeof *args.counts);
+  if (bytes.one_in(64)) args.sf = const_cast<void*>(args.q);
+  run_twin(args, &memory, dualgemm_prepare_mxfp4, dualgemm_prepare_mxfp4_host);
 }
 
 void permute_on_host(Bytes& bytes) {

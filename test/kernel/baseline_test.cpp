@@ -49,9 +49,10 @@ std::vector<uint8_t> bytes(const void* value, size_t size) {
 // Returns the elements of problem `p`, element (row, column) at column * rows + row, with their factors.
 std::vector<float> elements(const Matrix& x, const void* device, const void* scales, int64_t p) {
   const auto count = static_cast<size_t>(x.pitch * static_cast<int64_t>(x.columns));
-  const bool four_bits = x.type == lt::kReal4FE2M1;
-  std::vector<uint8_t> data(four_bits ? count / 2 : count * 2), factors;
-  const int64_t at = four_bits ? p * x.stride / 2 : p * x.stride * 2;
+  const bool four_bits = x.type == lt::kReal4FE2M1, fp8 = x.type == lt::kReal8FE4M3;
+  const size_t bits = four_bits ? 4 : fp8 ? 8 : 16;
+  std::vector<uint8_t> data(count * bits / 8), factors;
+  const int64_t at = p * x.stride * static_cast<int64_t>(bits) / 8;
   check_cuda(
       cudaMemcpy(data.data(), static_cast<const uint8_t*>(device) + at, data.size(), cudaMemcpyDeviceToHost),
       "operand");
@@ -67,6 +68,8 @@ std::vector<float> elements(const Matrix& x, const void* device, const void* sca
       if (four_bits) {
         out.push_back(ref::e2m1_decode(ref::nibble(data.data(), i)) *
                       ref::ue4m3_decode(factors[ref::sf_offset(k, column, row / ref::kBlock)]));
+      } else if (fp8) {
+        out.push_back(static_cast<float>(ref::e4m3_decode(data[i])));
       } else {
         const ref::Format format = x.type == lt::kReal16F ? ref::Format::kFp16 : ref::Format::kBf16;
         out.push_back(
@@ -97,7 +100,8 @@ int matmul(lt::Handle, lt::MatmulDesc of, const void* alpha, const void* a, lt::
   REQUIRE(desc(of).get<int32_t>(lt::kTransA) == lt::kOpTransposed);  // the only op that this knows
   REQUIRE((A.rows == B.rows && D.rows == A.columns && D.columns == B.columns));
   REQUIRE(*static_cast<const float*>(beta) == 0);
-  REQUIRE((A.type == lt::kReal4FE2M1 || D.type == A.type));
+  REQUIRE((A.type == lt::kReal4FE2M1 || A.type == lt::kReal8FE4M3 || D.type == A.type));
+  REQUIRE(desc(of).set.count(lt::kFastAccumulation) == (A.type == lt::kReal8FE4M3));
   if (A.type == lt::kReal4FE2M1)
     for (const int mode : {lt::kAScaleMode, lt::kBScaleMode})
       REQUIRE(desc(of).get<int32_t>(mode) == lt::kScaleVec16Ue4m3);
@@ -279,6 +283,44 @@ TEST_CASE("baseline: an A of 16 bits is multiplied as it is, in its own type", "
         }
       }
     }
+  CHECK(alive == 0);
+}
+
+TEST_CASE("baseline: an A in FP8 is multiplied as it is, and in 16 bits", "[.h100][bench][fp8]") {
+  lt::Library library = stand_in();
+  dualgemm_device_t device;
+  dualgemm_device_init(&device);
+  check(dualgemm_current_device(&device), "dualgemm_current_device");
+  const auto baselines = [&](const std::string& text, int32_t products, const auto& look) {
+    Shape shape = parse_shape(text);
+    shape.a_dtype = DUALGEMM_DTYPE_FP8_E4M3;
+    shape.products = products;
+    Workload workload(shape, DUALGEMM_DTYPE_FP16, 2, 7);
+    std::string unused;
+    const auto ways = baseline_ways(&library, shape, DUALGEMM_DTYPE_FP16, device, &unused);
+    SharedOperands operands(workload);
+    int of_fp8 = 0;
+    for (const Baseline& baseline : prepare_baselines(library, &workload, &operands, ways, 60)) {
+      INFO(text << ", products " << products << ", " << baseline.way.text() << ": " << baseline.error);
+      look(baseline);
+      if (baseline.way.format != OperandFormat::kFp8) continue;
+      ++of_fp8;
+      const dualgemm_args_t& args = workload.input_set(1).args();
+      CHECK(operands.in(baseline.way.format)->of(args.c).a == args.a);
+    }
+    CHECK(of_fp8 == (shape.grouped() ? 4 : 2 * products));
+  };
+  const auto right = [](const Baseline& baseline) { CHECK(baseline.launch != nullptr); };
+  baselines("20x72x320", 1, right);
+  baselines("20x72x320", 2, right);
+  baselines("3*5x72x320", 2, right);
+  baselines("offsets:5,0,17x72x320", 1, right);
+  baselines("masked:0,5,17x72x320", 2, right);
+  library.matmul = [](auto handle, auto of, const void* alpha, auto... others) {
+    const float other = 1.25f * *static_cast<const float*>(alpha);
+    return matmul(handle, of, &other, others...);
+  };
+  baselines("20x72x320", 1, [](const Baseline& x) { CHECK_THAT(x.error, contains("wrong: input set 0: ")); });
   CHECK(alive == 0);
 }
 

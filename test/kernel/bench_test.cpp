@@ -151,6 +151,45 @@ TEST_CASE("bench: an A of 16 bits is verified", "[.h100][bench][a16]") {
   }
 }
 
+TEST_CASE("bench: an A in FP8 by weights in MXFP4 is verified, and what is wrong with it is noticed",
+          "[.h100][bench][fp8]") {
+  const auto says = [](const std::string& text, int32_t products, const auto& change) {
+    INFO(text << ", products " << products);
+    bench::Shape shape = bench::parse_shape(text);
+    shape.a_dtype = DUALGEMM_DTYPE_FP8_E4M3;
+    shape.products = products;
+    Workload workload(shape, DUALGEMM_DTYPE_BF16, 1, 7);
+    const dualgemm_args_t& args = workload.input_set(0).args();
+    CHECK((args.a_dtype == DUALGEMM_DTYPE_FP8_E4M3 && args.b_dtype == DUALGEMM_DTYPE_MXFP4));
+    CHECK((args.sfa == nullptr && args.a_row_scale != nullptr && args.b1_row_exponent != nullptr));
+    CHECK((args.b2_row_exponent != nullptr) == (products == 2));
+    return workload.verify(16, [&change](dualgemm_args_t changed, cudaStream_t stream) {
+      change(changed);
+      bench::launch_library(changed, stream);
+    });
+  };
+  for (const std::string& text : kShapes) CHECK(says(text, 2, nothing).empty());
+  CHECK(says(kShapes[0], 1, nothing).empty());
+  CHECK(says(kShapes[2], 1, nothing).empty());
+  CHECK_THAT(says(kShapes[0], 2, [](auto& args) { args.alpha2 = 0.75f; }), contains("expected"));
+  // Other rows have other factors and exponents.
+  const dualgemm_test::DeviceArray<float> factors(std::vector<float>(130, 0x1p-8f));
+  const dualgemm_test::DeviceArray<int16_t> exponents(std::vector<int16_t>(72, -6));
+  CHECK_THAT(says(kShapes[0], 2, [&](auto& args) { args.a_row_scale = factors.data(); }),
+             contains("expected"));
+  CHECK_THAT(says(kShapes[0], 2, [&](auto& args) { args.b1_row_exponent = exponents.data(); }),
+             contains("expected"));
+  CHECK_THAT(says(kShapes[0], 2, [](auto& args) { args.b2_row_exponent = args.b1_row_exponent; }),
+             contains("expected"));
+  CHECK_THAT(says(kShapes[0], 1, [](auto& args) { args.a_row_scale = nullptr; }), contains("expected"));
+  CHECK_THAT(says(kShapes[0], 2,
+                  [](auto& args) {
+                    std::swap(args.b1, args.b2);
+                    std::swap(args.sfb1, args.sfb2);
+                  }),
+             contains("expected"));
+}
+
 TEST_CASE("bench: an A of 16 bits or of 4 gets the workspace of a pass", "[.h100][bench][a16]") {
   const bench::Epilogue epilogue = DUALGEMM_DTYPE_BF16;
   bench::Shape many = bench::parse_shape("4096x4096x7168"), few = bench::parse_shape("20x72x320");

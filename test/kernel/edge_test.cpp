@@ -17,6 +17,25 @@ struct Shape {
 // Returns by how many columns C may be smaller or larger.
 int32_t column_step(const NamedInstance& instance) { return instance.dtype == DUALGEMM_DTYPE_NVFP4 ? 16 : 8; }
 
+bool of_fp8(const NamedInstance& instance) { return instance.info.a_dtype == DUALGEMM_DTYPE_FP8_E4M3; }
+
+// Returns k, or the next one that has whole blocks of MXFP4 if the instance takes that.
+int32_t whole_blocks(const NamedInstance& instance, int32_t k) {
+  return of_fp8(instance) ? (k + 31) / 32 * 32 : k;
+}
+
+// Gives problems the operands that the instance takes, with MXFP4 all that rows may have.
+ProblemSet suited(const NamedInstance& instance, ProblemSet set) {
+  if (!of_fp8(instance)) return set;
+  Rng rng(7);
+  for (Problem& p : set.problems) {
+    p = with_fp8(p, Mx::kFullRange, rng.word());
+    for (int side : {0, 1}) give_exponents(p, side, 10 - 30 * side, rng.word());
+    if (instance.info.general == 0) give_row_scale(p, rng);
+  }
+  return set;
+}
+
 // The main loop of a general instance is that of the plain one with the same tile: only a test of every
 // instance takes all depths of both.
 enum class Depths { kAll, kSome };
@@ -54,7 +73,8 @@ void check_edges(const NamedInstance& instance) {
   Judged judged;
   for (const Shape& shape : edges(instance, kDepths)) {
     INFO("m " << shape.m << ", n " << shape.n << ", k " << shape.k);
-    ProblemSet set = make_batch(Data::kFullRange, 1, shape.m, shape.n, shape.k, shape.m + shape.k);
+    ProblemSet set = suited(instance, make_batch(Data::kFullRange, 1, shape.m, shape.n,
+                                                 whole_blocks(instance, shape.k), shape.m + shape.k));
     SetOptions options = use_all_of(instance, set);
     options.max_sms = shape.max_sms;
     check_launch(set, options);
@@ -83,7 +103,8 @@ void check_grouped_edges(const NamedInstance& instance, dualgemm_group_mode_t mo
   const auto check = [&](const std::vector<int32_t>& rows, int32_t columns, int32_t deep, int32_t max_sms) {
     if (!thorough() && (++turn % 2 == 0) != (mode == DUALGEMM_GROUP_OFFSETS)) return;
     INFO("rows " << text(rows) << ", n " << columns << ", k " << deep);
-    ProblemSet set = make_groups(mode, Data::kFullRange, rows, columns, deep, 7 + deep, 1);
+    ProblemSet set = suited(instance, make_groups(mode, Data::kFullRange, rows, columns,
+                                                  whole_blocks(instance, deep), 7 + deep, 1));
     SetOptions options = use_all_of(instance, set);
     options.max_sms = max_sms;
     check_launch(set, options);
@@ -139,6 +160,16 @@ TEST_CASE("nothing is found around the edges of tiles and rings where A has 16 b
   std::erase_if(grouped, [](const NamedInstance& x) { return x.info.grouped == 0; });
   check_each(all_or_in_turn(dense), check_edges<Depths::kAll>);
   check_each(all_or_in_turn(grouped), check_both_modes<Depths::kAll>);
+}
+
+TEST_CASE("nothing is found around the edges of tiles and rings where A is FP8", "[.h100][edge][fp8]") {
+  for (const int32_t products : {2, 1})
+    for (const bool grouped : {false, true}) {
+      std::vector<NamedInstance> all = fp8_instances(products);
+      std::erase_if(all, [=](const NamedInstance& x) { return (x.info.grouped != 0) != grouped; });
+      if (grouped) check_each(all_or_in_turn(all), check_both_modes<Depths::kAll>);
+      else check_each(all_or_in_turn(all), check_edges<Depths::kAll>);
+    }
 }
 
 TEST_CASE("nothing is found in a batch", "[edge][batch]") {

@@ -1,7 +1,7 @@
 // quantize_device_test.cpp -- quantisation on the device and by its twin on the host, byte by byte against
-// the arithmetic that the header writes down: all types of x, scales given, of the tensor and of rows,
-// numbers from subnormal to infinite, NaN, batches and groups; every byte around the outputs stays. All of
-// it is judged.
+// the arithmetic that the header writes down: to NVFP4 and FP8, all types of x, scales given, of the tensor
+// and of rows, numbers from subnormal to infinite, NaN, batches, groups and gathered rows; every byte around
+// the outputs stays. All of it is judged.
 #include <cmath>
 #include <limits>
 
@@ -19,6 +19,7 @@ constexpr float kMax = std::numeric_limits<float>::max();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr dualgemm_dtype_t kTypes[] = {DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16, DUALGEMM_DTYPE_FP32};
+constexpr dualgemm_dtype_t kNvfp4 = DUALGEMM_DTYPE_NVFP4, kFp8 = DUALGEMM_DTYPE_FP8_E4M3;
 
 struct Case {
   Division division;
@@ -29,6 +30,12 @@ struct Case {
   std::vector<float> scales_dev = {};  // of each problem, or one
   int64_t gap = 0;                     // units of 16 bytes between rows, twice as many between matrices
   bool special = false;                // with NaN, infinities and the like
+  dualgemm_dtype_t q_dtype = kNvfp4;
+  bool gathers = false;  // rows of x by a row_index
+
+  bool fp8() const { return q_dtype == kFp8; }
+  // Elements of q in 16 bytes.
+  int64_t q_unit() const { return fp8() ? 16 : 32; }
 };
 
 size_t bytes_of(dualgemm_dtype_t dtype) { return dtype == DUALGEMM_DTYPE_FP32 ? 4 : 2; }
@@ -67,11 +74,17 @@ uint32_t draw(Rng& random, dualgemm_dtype_t dtype, int64_t block, bool special) 
 struct Scale {
   float encode, decode;
 };
-Scale scale_for(float largest) {
+Scale scale_for(float largest, dualgemm_dtype_t q_dtype) {
   if (largest == 0) return {1, 1};
-  const float capped = std::fmin(largest, kMax), wanted = 2688.0f / capped;
+  const float capped = std::fmin(largest, kMax), wanted = (q_dtype == kFp8 ? 448.0f : 2688.0f) / capped;
   const float encode = std::fmin(wanted, kMax / 512);
   return {encode, 1 / encode};
+}
+// Returns what ROW writes for a row.
+float row_scale_for(float largest, dualgemm_dtype_t q_dtype) {
+  if (q_dtype != kFp8 || largest == 0) return scale_for(largest, q_dtype).decode;
+  const float capped = std::fmin(largest, kMax), decode = capped / 448;
+  return std::fmax(decode, 512 / kMax);
 }
 
 // fmax takes a signalling NaN for more than a number.
@@ -102,29 +115,34 @@ uint8_t quantise(const std::vector<float>& x, float scale, uint8_t* packed) {
 // The buffers of a case, before and after.
 struct Tensors {
   int64_t ldx, ldq, stride_x, stride_q, stride_sf, stride_rows;
-  Buffer x, q, sf, rows, tensor, scales;
+  Buffer x, q, sf, rows, tensor, scales, index;
   Buffer q_after, sf_after, rows_after, tensor_after;
 
   static int64_t padded(int64_t elements, int64_t unit) { return (elements + unit - 1) / unit * unit; }
 
   explicit Tensors(const Case& c)
       : ldx(c.k + c.gap * (16 / static_cast<int64_t>(bytes_of(c.dtype)))),
-        ldq(padded(c.k, 32) + c.gap * 32),
+        ldq(padded(c.k, c.q_unit()) + c.gap * c.q_unit()),
         stride_x(c.division.rows * ldx + 2 * c.gap * (16 / static_cast<int64_t>(bytes_of(c.dtype)))),
-        stride_q(c.division.rows * ldq + 2 * c.gap * 32),
-        stride_sf(c.division.blocks * static_cast<int64_t>(ref::sf_bytes(128, c.k)) + 16 * c.gap),
+        stride_q(c.division.rows * ldq + 2 * c.gap * c.q_unit()),
+        stride_sf(c.fp8() ? 0
+                          : c.division.blocks * static_cast<int64_t>(ref::sf_bytes(128, c.k)) + 16 * c.gap),
         stride_rows(c.division.rows + c.gap),
         x(static_cast<size_t>(c.division.matrices * stride_x) * bytes_of(c.dtype)),
-        q(static_cast<size_t>(c.division.matrices * stride_q) / 2),
+        q(static_cast<size_t>(c.division.matrices * stride_q / c.q_unit() * 16)),
         sf(static_cast<size_t>(c.division.matrices * stride_sf)),
         rows(static_cast<size_t>(c.division.matrices * stride_rows) * 4),
         tensor(12),
         scales(c.scales_dev.size() * 4),
+        index(c.gathers ? static_cast<size_t>(c.division.rows) * 4 : 0),
         q_after(q),
         sf_after(sf),
         rows_after(rows),
         tensor_after(tensor) {
     for (size_t i = 0; i < c.scales_dev.size(); ++i) scales.put(static_cast<int64_t>(i), c.scales_dev[i]);
+    // Some rows are taken twice, some are not in x.
+    for (int32_t row = 0; c.gathers && row < c.division.rows; ++row)
+      index.put(row, row % 5 == 3 ? (row % 2 == 0 ? c.division.rows : -1 - row) : row / 2);
     fill_x(c);
     expect(c);
   }
@@ -147,7 +165,10 @@ struct Tensors {
           put(use.matrix * stride_x + row * ldx + i, draw(random, c.dtype, row * 3 + i / 16, c.special));
   }
   float value(const Case& c, const InUse& use, int64_t row, int64_t i) const {
-    return decoded(c.dtype, x, use.matrix * stride_x + (use.first + row) * ldx + i);
+    int64_t x_row = use.first + row;
+    if (c.gathers) x_row = index.get<int32_t>(x_row);
+    if (x_row < 0 || x_row >= c.division.rows) return 0;
+    return decoded(c.dtype, x, use.matrix * stride_x + x_row * ldx + i);
   }
   float largest(const Case& c, const InUse& use, int64_t row) const {
     float out = 0;
@@ -160,12 +181,12 @@ struct Tensors {
       for (int64_t row = 0; row < use.count; ++row) all = larger(all, largest(c, use, row));
     if (c.mode == DUALGEMM_SCALE_TENSOR) {
       tensor_after.put(0, std::min(all, kMax));  // an infinity counts as the largest
-      tensor_after.put(1, scale_for(all).encode);
-      tensor_after.put(2, scale_for(all).decode);
+      tensor_after.put(1, scale_for(all, c.q_dtype).encode);
+      tensor_after.put(2, scale_for(all, c.q_dtype).decode);
     }
     for (size_t p = 0; p < c.division.in_use.size(); ++p) {
       const InUse& use = c.division.in_use[p];
-      float scale = c.mode == DUALGEMM_SCALE_TENSOR ? scale_for(all).encode : c.scale;
+      float scale = c.mode == DUALGEMM_SCALE_TENSOR ? scale_for(all, c.q_dtype).encode : c.scale;
       if (!c.scales_dev.empty()) scale *= c.scales_dev[c.scales_dev.size() > 1 ? p : 0];
       expect_rows(c, use, scale);
     }
@@ -173,18 +194,23 @@ struct Tensors {
   void expect_rows(const Case& c, const InUse& use, float scale) {
     const auto band = static_cast<int64_t>(ref::sf_bytes(128, c.k));
     uint8_t* const factors = sf_after.host() + use.matrix * stride_sf + use.block * band;
-    std::fill(factors, factors + (use.count + 127) / 128 * band, uint8_t{0});
+    if (!c.fp8()) std::fill(factors, factors + (use.count + 127) / 128 * band, uint8_t{0});
     for (int64_t row = 0; row < use.count; ++row) {
       if (c.mode == DUALGEMM_SCALE_ROW) {
-        const Scale own = scale_for(largest(c, use, row));
-        scale = own.encode;
-        rows_after.put(use.matrix * stride_rows + use.first + row, own.decode);
+        const float own = largest(c, use, row);
+        scale = scale_for(own, c.q_dtype).encode;
+        rows_after.put(use.matrix * stride_rows + use.first + row, row_scale_for(own, c.q_dtype));
       }
+      const int64_t first = use.matrix * stride_q + (use.first + row) * ldq;
+      for (int64_t i = 0; c.fp8() && i < c.k; ++i) {
+        const float scaled = value(c, use, row, i) * scale;
+        q_after.put(first + i, ref::e4m3_encode(scaled));
+      }
+      if (c.fp8()) continue;
       for (int64_t block = 0; block < c.k / 16; ++block) {
         std::vector<float> values;
         for (int64_t i = 0; i < 16; ++i) values.push_back(value(c, use, row, block * 16 + i));
-        uint8_t* const codes =
-            q_after.host() + (use.matrix * stride_q + (use.first + row) * ldq) / 2 + block * 8;
+        uint8_t* const codes = q_after.host() + first / 2 + block * 8;
         factors[ref::sf_offset(c.k, row, block)] = quantise(values, scale, codes);
       }
     }
@@ -206,35 +232,39 @@ dualgemm_quantize_args_t args_of(const Case& c, const Tensors& t) {
   if (c.gap != 0 && c.division.mode != DUALGEMM_GROUP_OFFSETS) {
     args.batch_stride_x = t.stride_x;
     args.batch_stride_q = t.stride_q;
-    args.batch_stride_sf = t.stride_sf;
+    args.batch_stride_sf = t.stride_sf;  // 0 in FP8
     if (c.mode == DUALGEMM_SCALE_ROW) args.batch_stride_row_scale = t.stride_rows;
   }
   args.scale_mode = c.mode;
   if (c.mode == DUALGEMM_SCALE_GIVEN) args.global_scale = c.scale;
   args.global_scale_stride = c.scales_dev.size() > 1 ? 1 : 0;
+  args.q_dtype = c.q_dtype;
+  if (c.gathers) args.x_rows = c.division.rows;
   return args;
 }
 
 template <class Buffers>
 void point(dualgemm_quantize_args_t& args, const Case& c, Buffers& x, Buffers& q, Buffers& sf, Buffers& rows,
-           Buffers& tensor, Buffers& scales) {
+           Buffers& tensor, Buffers& scales, Buffers& index) {
   args.x = x.data();
   args.q = q.data();
-  args.sf = sf.data();
+  args.sf = c.fp8() ? nullptr : sf.data();
+  if (c.gathers) args.row_index = index.template data<int32_t>();
   if (c.mode == DUALGEMM_SCALE_ROW) args.row_scale = rows.template data<float>();
   if (c.mode == DUALGEMM_SCALE_TENSOR) args.tensor_scales = tensor.template data<float>();
   if (!c.scales_dev.empty()) args.global_scale_dev = scales.template data<float>();
 }
 
 void check_case(const Case& c) {
-  INFO(c.division.text() << ", k " << c.k << ", type " << c.dtype << ", mode " << c.mode << ", gap "
-                         << c.gap);
+  INFO(c.division.text() << ", k " << c.k << ", type " << c.dtype << ", mode " << c.mode << ", gap " << c.gap
+                         << ", to type " << c.q_dtype << (c.gathers ? ", gathered" : ""));
   const Tensors t(c);
   dualgemm_quantize_args_t args = args_of(c, t);
   {
     const DeviceArray<int32_t> group_rows(c.division.group_rows);
-    const DeviceBuffer x(t.x), q(t.q), sf(t.sf), rows(t.rows), tensor(t.tensor), scales(t.scales);
-    point(args, c, x, q, sf, rows, tensor, scales);
+    const DeviceBuffer x(t.x), q(t.q), sf(t.sf), rows(t.rows), tensor(t.tensor), scales(t.scales),
+        index(t.index);
+    point(args, c, x, q, sf, rows, tensor, scales, index);
     args.group_rows = group_rows.data();
     check_status(dualgemm_quantize(&args, nullptr));
     CHECK(q.difference(t.q_after) == "");
@@ -243,8 +273,8 @@ void check_case(const Case& c) {
     CHECK(tensor.difference(t.tensor_after) == "");
     CHECK(x.difference(t.x) == "");
   }
-  Buffer x(t.x), q(t.q), sf(t.sf), rows(t.rows), tensor(t.tensor), scales(t.scales);
-  point(args, c, x, q, sf, rows, tensor, scales);
+  Buffer x(t.x), q(t.q), sf(t.sf), rows(t.rows), tensor(t.tensor), scales(t.scales), index(t.index);
+  point(args, c, x, q, sf, rows, tensor, scales, index);
   args.group_rows = c.division.mode == DUALGEMM_GROUP_NONE ? nullptr : c.division.group_rows.data();
   check_status(dualgemm_quantize_host_ex(&args));
   CHECK(difference(q, t.q_after) == "");
@@ -262,36 +292,96 @@ TEST_CASE("quantise: rows of every kind of launch, every type and scale", "[quan
   const int32_t ks[] = {16, 48, 64, 176, 272};
   const std::vector<Division> all = divisions();
   size_t turn = 0;
-  for (const dualgemm_scale_mode_t mode : kModes)
-    for (const dualgemm_dtype_t dtype : kTypes)
-      for (size_t i = turn % 2; i < all.size(); i += 2, ++turn)
-        check_case({all[i], ks[turn % std::size(ks)], dtype, mode, 300, {}, static_cast<int64_t>(turn % 3)});
+  for (const dualgemm_dtype_t q_dtype : {kNvfp4, kFp8})
+    for (const dualgemm_scale_mode_t mode : kModes)
+      for (const dualgemm_dtype_t dtype : kTypes)
+        for (size_t i = turn % 2; i < all.size(); i += 2, ++turn)
+          check_case({all[i],
+                      ks[turn % std::size(ks)],
+                      dtype,
+                      mode,
+                      300,
+                      {},
+                      static_cast<int64_t>(turn % 3),
+                      false,
+                      q_dtype});
   CHECK(judged.findings() == "");
+}
+
+TEST_CASE("quantise: rows of x by their index, of which some do not exist", "[quantize]") {
+  Judged judged;
+  for (const dualgemm_dtype_t q_dtype : {kNvfp4, kFp8})
+    for (const dualgemm_scale_mode_t mode : kModes)
+      for (const Division& division : {batch_of(37), offsets({7, 0, 33}, 2, 5)}) {
+        Case c{division, 80, DUALGEMM_DTYPE_BF16, mode};
+        c.q_dtype = q_dtype;
+        c.gathers = true;
+        check_case(c);
+      }
+  CHECK(judged.findings() == "");
+}
+
+// Short rows have up to 8 KB, four of them are one tile; a CTA keeps 32 KB of a longer row.
+TEST_CASE("quantise: FP8 rows around the lengths at which the work is divided differently", "[quantize]") {
+  for (const dualgemm_dtype_t dtype : {DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP32})
+    for (const int32_t k : {2048, 2064, 4096, 4112, 8192, 8208, 16384, 16400, 32784}) {
+      Case c{batch_of(2), k, dtype, DUALGEMM_SCALE_ROW};
+      c.q_dtype = kFp8;
+      check_case(c);
+    }
+  Case c{batch_of(2), 16400};
+  c.q_dtype = kFp8;
+  check_case(c);
 }
 
 // Four CTAs run on each of 148 SMs.
 TEST_CASE("quantise: a CTA quantises several tiles", "[quantize][grouped]") {
   for (const Division& division : many_problems(10))
     check_case({division, 5120, DUALGEMM_DTYPE_BF16, DUALGEMM_SCALE_TENSOR});
+  for (const Division& division : many_problems(10)) {
+    Case c{division, 48};
+    c.q_dtype = kFp8;
+    check_case(c);
+  }
 }
 
 TEST_CASE("quantise: the largest magnitudes of a CTA's tiles do not mix", "[quantize]") {
   Judged judged;
-  check_case({batch_of(1, 40), 80, DUALGEMM_DTYPE_BF16, DUALGEMM_SCALE_ROW});
+  Case c{batch_of(1, 40), 80, DUALGEMM_DTYPE_BF16, DUALGEMM_SCALE_ROW};
+  check_case(c);
+  c = {batch_of(700), 32, DUALGEMM_DTYPE_BF16, DUALGEMM_SCALE_ROW};
+  c.q_dtype = kFp8;
+  check_case(c);
+  c = {batch_of(700), 8208, DUALGEMM_DTYPE_BF16, DUALGEMM_SCALE_ROW};
+  c.q_dtype = kFp8;
+  check_case(c);
   CHECK(judged.findings() == "");
 }
 
 TEST_CASE("quantise: zeros, subnormals, the largest, infinities and NaN", "[quantize]") {
+  for (const dualgemm_dtype_t q_dtype : {kNvfp4, kFp8})
+    for (const dualgemm_dtype_t dtype : kTypes)
+      for (const dualgemm_scale_mode_t mode : kModes) {
+        Case c{batch_of(37), 272, dtype, mode};
+        c.special = true;
+        c.q_dtype = q_dtype;
+        check_case(c);
+        if (mode != DUALGEMM_SCALE_GIVEN) continue;
+        for (const float scale : {1e-44f, 1e-30f, 1.0f, kMax / 512}) {
+          c.scale = scale;
+          check_case(c);
+        }
+      }
+}
+
+// Each row is of one kind: zeros, subnormal numbers, huge numbers.
+TEST_CASE("quantise: FP8 rows of one magnitude, from zeros to the largest", "[quantize]") {
   for (const dualgemm_dtype_t dtype : kTypes)
     for (const dualgemm_scale_mode_t mode : kModes) {
-      Case c{batch_of(37), 272, dtype, mode};
+      Case c{batch_of(21), 16, dtype, mode};
       c.special = true;
+      c.q_dtype = kFp8;
       check_case(c);
-      if (mode != DUALGEMM_SCALE_GIVEN) continue;
-      for (const float scale : {1e-44f, 1e-30f, 1.0f, kMax / 512}) {
-        c.scale = scale;
-        check_case(c);
-      }
     }
 }
 
@@ -299,9 +389,10 @@ TEST_CASE("quantise: NaN makes the factor of its block NaN, and no other number"
   const Case c{batch_of(40), 80, DUALGEMM_DTYPE_FP32, DUALGEMM_SCALE_ROW};
   Tensors t(c);
   t.x.put(33 * t.ldx + 21, kNan);
-  const DeviceBuffer x(t.x), q(t.q), sf(t.sf), rows(t.rows), tensor(t.tensor), scales(t.scales);
+  const DeviceBuffer x(t.x), q(t.q), sf(t.sf), rows(t.rows), tensor(t.tensor), scales(t.scales),
+      index(t.index);
   dualgemm_quantize_args_t args = args_of(c, t);
-  point(args, c, x, q, sf, rows, tensor, scales);
+  point(args, c, x, q, sf, rows, tensor, scales, index);
   check_status(dualgemm_quantize(&args, nullptr));
   t.sf_after.host()[ref::sf_offset(80, 33, 1)] = 0x7F;
   for (int i = 0; i < 8; ++i) t.q_after.host()[33 * t.ldq / 2 + 8 + i] = 0x77;
@@ -311,21 +402,23 @@ TEST_CASE("quantise: NaN makes the factor of its block NaN, and no other number"
 
 TEST_CASE("quantise: a scale on the device, for all problems or one each, is multiplied in", "[quantize]") {
   Judged judged;
-  for (const Division& division : {batch_of(20, 3), masked({5, 0, 130}, 3), offsets({7, 0, 33}, 2, 5)}) {
-    check_case({division, 80, DUALGEMM_DTYPE_BF16, DUALGEMM_SCALE_GIVEN, 3, {70}});
-    check_case({division, 80, DUALGEMM_DTYPE_BF16, DUALGEMM_SCALE_GIVEN, 3, {70, 1, 0.03f}});
-  }
+  for (const dualgemm_dtype_t q_dtype : {kNvfp4, kFp8})
+    for (const Division& division : {batch_of(20, 3), masked({5, 0, 130}, 3), offsets({7, 0, 33}, 2, 5)})
+      for (const std::vector<float>& scales : {std::vector<float>{70}, {70, 1, 0.03f}})
+        check_case({division, 80, DUALGEMM_DTYPE_BF16, DUALGEMM_SCALE_GIVEN, 3, scales, 0, false, q_dtype});
   CHECK(judged.findings() == "");
 }
 
-// What is below 0 has no factor: a factor has no sign.
+// What is below 0 has no factor: a factor has no sign. In FP8 it turns the signs.
 TEST_CASE("quantise: scales on the device that no rule can look at", "[quantize]") {
   for (const dualgemm_dtype_t dtype : kTypes) {
     Case c{batch_of(37, 6), 272, dtype, DUALGEMM_SCALE_GIVEN, 3, {-1, -0.0f, 0, kInfinity, -kInfinity, kNan}};
-    for (const bool special : {false, true}) {
-      c.special = special;
-      check_case(c);
-    }
+    for (const dualgemm_dtype_t q_dtype : {kNvfp4, kFp8})
+      for (const bool special : {false, true}) {
+        c.q_dtype = q_dtype;
+        c.special = special;
+        check_case(c);
+      }
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "bench/inputs.h"
@@ -88,6 +89,58 @@ TEST_CASE("unfused: scale factors of many rows and blocks are found in their ato
                static_cast<double>(ref::e2m1_decode(ref::nibble(&codes[row * kK / 2], i)) *
                                    ref::ue4m3_decode(scales[ref::sf_offset(kK, row, i / ref::kBlock)]));
   CHECK(wrong == 0);
+}
+
+TEST_CASE("unfused: every code with every power of two becomes exactly its fp16, bf16 and fp8", "[bench]") {
+  // Three bands of rows, whose last atoms have one block out of four. Row exponents are the benchmark's.
+  constexpr int32_t kRows = 300, kK = 160, kMore = 5;
+  Rng random(6);
+  std::vector<uint8_t> codes(kRows * kK / 2), scales(ref::mx_sf_bytes(kRows, kK));
+  std::vector<int16_t> exponents;
+  for (uint8_t& code : codes) code = static_cast<uint8_t>(random.bits());
+  for (uint8_t& scale : scales) scale = static_cast<uint8_t>(126 + random.bits() % 6);
+  for (int32_t row = 0; row < kRows; ++row) exponents.push_back(static_cast<int16_t>(-6 - row % 3));
+  const DeviceArray<uint8_t> device_codes(codes), device_scales(scales);
+  const DeviceArray<int16_t> device_exponents(exponents);
+  for (const auto& [dtype, format] : {std::pair(DUALGEMM_DTYPE_FP16, ref::Format::kFp16),
+                                      {DUALGEMM_DTYPE_BF16, ref::Format::kBf16},
+                                      {DUALGEMM_DTYPE_FP8_E4M3, ref::Format::kE4m3}}) {
+    const size_t bytes = dtype == DUALGEMM_DTYPE_FP8_E4M3 ? 1 : 2;
+    const DeviceArray<uint8_t> out(kRows * kK * bytes);
+    check_cuda(
+        bench::launch_dequantise_mxfp4(device_codes.data(), device_scales.data(), device_exponents.data(),
+                                       kMore, kRows, kK, dtype, out.data(), nullptr),
+        "dequantise");
+    const std::vector<uint8_t> got = out.host();
+    int wrong = 0;
+    for (int32_t row = 0; row < kRows; ++row)
+      for (int32_t i = 0; i < kK; ++i) {
+        const uint8_t scale = scales[ref::mx_sf_offset(kK, row, i / ref::kMxBlock)];
+        const double expected = std::ldexp(double{ref::e2m1_decode(ref::nibble(&codes[row * kK / 2], i))},
+                                           scale - 127 + exponents[row] + kMore);
+        const size_t at = (row * kK + i) * bytes;
+        wrong += ref::decode(format, bytes == 1 ? got[at] : got[at] | uint32_t{got[at + 1]} << 8) != expected;
+      }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("unfused: every number of FP8 times a power of two is exactly its fp16 and bf16", "[bench]") {
+  std::vector<uint8_t> all(256);
+  for (int i = 0; i < 256; ++i) all[i] = static_cast<uint8_t>(i);
+  const DeviceArray<uint8_t> from(all);
+  for (const auto& [dtype, format] :
+       {std::pair(DUALGEMM_DTYPE_FP16, ref::Format::kFp16), {DUALGEMM_DTYPE_BF16, ref::Format::kBf16}}) {
+    const DeviceArray<uint16_t> out(all.size());
+    check_cuda(bench::launch_convert_fp8(from.data(), 256, 0x1p-8f, dtype, out.data(), nullptr), "convert");
+    const std::vector<uint16_t> got = out.host();
+    for (const uint8_t code : all) {
+      const double expected = ref::e4m3_decode(code) * 0x1p-8;
+      INFO("code " << int{code});
+      if (std::isnan(expected)) CHECK(std::isnan(ref::decode(format, got[code])));
+      else CHECK(ref::decode(format, got[code]) == expected);
+    }
+  }
 }
 
 TEST_CASE("unfused: the activation of products side by side, with alphas of each problem", "[bench]") {

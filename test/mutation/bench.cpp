@@ -137,13 +137,22 @@ std::vector<int32_t> groups_of(int32_t m) {
 }
 
 dualgemm_test::ProblemSet problems_of(const dualgemm_instance_info_t& info, const Shape& shape) {
-  dualgemm_test::ProblemSet set =
-      info.grouped ? dualgemm_test::make_offsets(Data::kFullRange, groups_of(shape.m), shape.n, shape.k, 1)
-                   : dualgemm_test::make_batch(Data::kFullRange, 1, shape.m, shape.n, shape.k, 1);
   const auto a_dtype = static_cast<dualgemm_dtype_t>(info.a_dtype);
+  const bool fp8 = a_dtype == DUALGEMM_DTYPE_FP8_E4M3;
+  const int32_t k = fp8 ? (shape.k + 31) / 32 * 32 : shape.k;  // whole blocks of MXFP4
+  dualgemm_test::ProblemSet set =
+      info.grouped ? dualgemm_test::make_offsets(Data::kFullRange, groups_of(shape.m), shape.n, k, 1)
+                   : dualgemm_test::make_batch(Data::kFullRange, 1, shape.m, shape.n, k, 1);
   uint64_t seed = 1;
-  if (a_dtype != DUALGEMM_DTYPE_NVFP4)  // numbers that only 16 bits have
-    for (dualgemm_test::Problem& p : set.problems) p = with_sixteen_bits(p, a_dtype, ++seed);
+  for (dualgemm_test::Problem& p : set.problems) {
+    ++seed;
+    if (fp8) {
+      p = with_fp8(p, dualgemm_test::Mx::kFullRange, seed);
+      for (const int side : {0, 1}) give_exponents(p, side, 0, seed);
+    } else if (a_dtype != DUALGEMM_DTYPE_NVFP4) {
+      p = with_sixteen_bits(p, a_dtype, seed);  // numbers that only 16 bits have
+    }
+  }
   return set;
 }
 
@@ -201,6 +210,8 @@ PrecedingBuffers buffers_of(const dualgemm_args_t& args, const dualgemm_test::Pr
   add_own(args.b2, first.b2.size());
   add_own(args.sfb1, first.sfb1.size());
   add_own(args.sfb2, first.sfb2.size());
+  add_own(args.b1_row_exponent, first.b1_exponents.size() * sizeof(int16_t));
+  add_own(args.b2_row_exponent, first.b2_exponents.size() * sizeof(int16_t));
   add_own(args.alpha1_dev, sizeof(float));
   add_own(args.alpha2_dev, sizeof(float));
   if (args.group_rows != nullptr) add(args.group_rows, problems * sizeof(int32_t), true);

@@ -19,7 +19,7 @@ sys.path.insert(0, str(SOURCE / "host/python"))
 from dualgemm import _library, _structures as s  # noqa: E402
 
 STRUCTURES = [s.Args, s.Device, s.InstanceInfo, s.SfArgs, s.QuantizeArgs, s.MoePermuteArgs, s.MoeGatherArgs,
-              s.MoeCombineArgs, s.TuningInfo]
+              s.MoeCombineArgs, s.PrepareMxfp4Args, s.TuningInfo]
 PLAIN = {"float": ctypes.c_float, "int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32, "int64_t": ctypes.c_int64,
          "size_t": ctypes.c_size_t}
 NUMBERS = [name for name in dir(s) if re.match(r"(STATUS|DTYPE|(LINEAR_)?ACTIVATION|FLAG|GROUP|SCALE|ROWS)_", name)]

@@ -20,10 +20,11 @@ from dualgemm import _rules  # noqa: E402
 from dlpack import BF16, FP32, UINT8, Tensor, empty, on_gpu  # noqa: E402
 
 B200 = d.device(cc_major=10, sm_count=148, driver_version=13000)
+H100 = d.device(cc_major=9, sm_count=132, driver_version=13000)
 EXTENTS = dict(m=2, n=16, k=16)
 RULES = {d.Args: [_rules.ARGS], d.QuantizeArgs: [_rules.GATHER], d.SfArgs: [_rules.SWIZZLE, _rules.UNSWIZZLE],
          d.MoePermuteArgs: [_rules.PERMUTE], d.MoeGatherArgs: [_rules.ROWS_BY_INDEX],
-         d.MoeCombineArgs: [_rules.COMBINE]}
+         d.MoeCombineArgs: [_rules.COMBINE], d.PrepareMxfp4Args: [_rules.PREPARE_MXFP4]}
 
 
 class Bytes:
@@ -69,22 +70,28 @@ def random_launch(mode, c):
         aligned[name] = alignment
         if several and random.random() < 0.5: fields.setdefault(field, stride)
 
-    matrix("a", m, k, 4, rows)
+    mxfp4 = random.random() < 0.3
+    weights = d.DTYPE_MXFP4 if mxfp4 else d.DTYPE_NVFP4
+    if mxfp4: fields.update(a_dtype=d.DTYPE_FP8_E4M3, b_dtype=d.DTYPE_MXFP4)
+    matrix("a", m, k, 8 if mxfp4 else 4, rows)
     for name in ("b1", "b2"): matrix(name, n, k, 4, count > 1)
     matrix("c", m, n, c_bits, rows)
     for name in ("d1", "d2"): matrix(name, m, n, d_bits, rows)
-    for name in ("sfb1", "sfb2"): vector(name, 16, f"batch_stride_{name}", up(d.sf_size(n, k)), count > 1)
+    for name in ("sfb1", "sfb2"): vector(name, 16, f"batch_stride_{name}", up(d.sf_size_of(weights, n, k)),
+                                              count > 1)
     if mode != d.GROUP_OFFSETS:  # of which the library knows one block only
-        vector("sfa", 16, "batch_stride_sfa", up(d.sf_size(m, k)), rows)
+        if not mxfp4: vector("sfa", 16, "batch_stride_sfa", up(d.sf_size(m, k)), rows)
         if c == d.DTYPE_NVFP4: vector("sfc", 16, "batch_stride_sfc", up(d.sf_size(m, n)), rows)
     for name in ("alpha1_dev", "alpha2_dev"): vector(name, 4, "alpha_stride", up(3), count > 1)
     for name in ("bias1", "bias2"): vector(name, 4 if bias else 2, "bias_stride", up(n), count > 1)
     for name in ("a_row_scale", "c_row_scale"): vector(name, 4, f"batch_stride_{name}", up(m), rows)
     if c in (d.DTYPE_NVFP4, d.DTYPE_FP8_E4M3): vector("c_global_scale_dev", 4, "c_global_scale_stride", 5, count > 1)
+    for name in ("b1_row_exponent", "b2_row_exponent") if mxfp4 else ():
+        vector(name, 2, "batch_stride_b_row_exponent", up(n), count > 1)
     aligned["amax_out"] = 4
     if c_bits >= 16 and random.random() < 0.4:  # one product, with what is added to C
         fields["products"] = 1
-        for name in ("b2", "sfb2", "d2", "bias2", "alpha2_dev"): aligned.pop(name)
+        for name in ("b2", "sfb2", "d2", "bias2", "alpha2_dev", "b2_row_exponent"): aligned.pop(name, 0)
         for name in ("ldb2", "ldd2", "batch_stride_b2", "batch_stride_d2", "batch_stride_sfb2"): fields.pop(name, 0)
         matrix("c_add", m, n, c_bits, rows)
     return fields, aligned
@@ -125,7 +132,9 @@ class Sizes(unittest.TestCase):
             fields, aligned = random_launch(i % 3, i % 5)
             workspace = 1 << 47
             second = () if "products" in fields else ("b2", "sfb2")
-            given = {**dict.fromkeys(("a", "b1", "sfa", "sfb1", "out", *second), 16), **aligned}
+            mxfp4 = "b_dtype" in fields
+            given = {**dict.fromkeys(("a", "b1", "sfb1", "out", *second), 16), **aligned}
+            if not mxfp4: given["sfa"] = 16
             if fields["c_dtype"] == d.DTYPE_NVFP4: given["sfc"] = 16
             places = {name: (i + 1) << 41 for i, name in enumerate(given)}
             for name, alignment in aligned.items():
@@ -136,7 +145,7 @@ class Sizes(unittest.TestCase):
                     for address, overlaps in ((begin, False), (begin + alignment, True)):
                         args = d.arguments(**{**places, name: address}, workspace=workspace, **fields)
                         try:
-                            d.can_implement_on(args, B200)
+                            d.can_implement_on(args, H100 if mxfp4 else B200)
                             self.assertFalse(overlaps)
                         except d.Error as error:
                             self.assertEqual((error.name, overlaps), ("DUALGEMM_STATUS_ALIASING", True), str(error))
@@ -189,6 +198,11 @@ class Sizes(unittest.TestCase):
         self.quantizes({**sizes, "x": 129 * 104 * 2 + 96 * 2, "q": 129 * 64 + 48, "row_scale": 130 * 4}, ldx=104,
                        ldq=128, scale_mode=d.SCALE_ROW, **fields)
 
+    def test_sizes_of_quantize_to_fp8(self):
+        fields = dict(rows=10, k=48, q_dtype=d.DTYPE_FP8_E4M3)
+        self.quantizes(dict(x=10 * 96, q=10 * 48), **fields)
+        self.quantizes(dict(x=10 * 96, q=9 * 64 + 48, row_scale=40), ldq=64, scale_mode=d.SCALE_ROW, **fields)
+
     def test_sizes_of_quantize_of_several(self):
         fields = dict(rows=5, k=32)
         sizes = dict(x=2 * 5 * 64 + 5 * 64, q=3 * 5 * 16, sf=3 * 128 * 4)
@@ -200,6 +214,17 @@ class Sizes(unittest.TestCase):
         # With OFFSETS x and q are one matrix, and each of three groups begins a block.
         self.quantizes(dict(x=5 * 64, q=5 * 16, sf=3 * 128 * 4, row_scale=20, group_rows=16), groups=3,
                        group_mode=d.GROUP_OFFSETS, rows_of_groups=(0, 1, 2, 5), scale_mode=d.SCALE_ROW, **fields)
+
+    def test_sizes_of_prepare_mxfp4(self):
+        # 130 rows of 96: two blocks of 128 rows, of 3 factors each, in fours.
+        functions, outputs = (d.prepare_mxfp4, d.prepare_mxfp4_host), {"sf", "row_exponent", "counts"}
+        fields = dict(rows=130, k=96)
+        self.exactly(*functions, dict(q=129 * 64 + 48, scales=130 * 3, sf=2 * 128 * 4, row_exponent=260, counts=16),
+                     outputs, ldq=128, **fields)
+        fields = dict(rows=5, k=32, batch=3)
+        self.exactly(*functions, dict(q=2 * 96 + 5 * 16, scales=2 * 22 + 4 * 4 + 1, sf=2 * 528 + 512,
+                                      row_exponent=2 * 2 * 7 + 2 * 5, counts=16), outputs, batch_stride_q=192, pitch=4,
+                     batch_stride_scales=22, batch_stride_sf=528, batch_stride_row_exponent=7, **fields)
 
     def test_sizes_of_conversions(self):
         for functions, rows, atoms in (((d.sf_swizzle, d.sf_swizzle_host), "src", "dst"),
@@ -291,8 +316,8 @@ class Sizes(unittest.TestCase):
 
 # Names of torch, and type code and bits of DLPack.
 NAMED = {"bfloat16": (4, 16), "float16": (2, 16), "float32": (2, 32), "float64": (2, 64), "float8_e4m3fn": (10, 8),
-         "float8_e5m2": (12, 8), "float8_e8m0fnu": (14, 8), "float4_e2m1fn": (17, 4), "int32": (0, 32),
-         "uint32": (1, 32), "int64": (0, 64), "bool": (6, 8), "uint8": (1, 8), "int8": (0, 8)}
+         "float8_e5m2": (12, 8), "float8_e8m0fnu": (14, 8), "float4_e2m1fn": (17, 4), "int16": (0, 16),
+         "int32": (0, 32), "uint32": (1, 32), "int64": (0, 64), "bool": (6, 8), "uint8": (1, 8), "int8": (0, 8)}
 E2M1, UE4M3 = {"float4_e2m1fn"}, {"float8_e4m3fn"}
 FP32_ONLY, INT32_ONLY = {"float32"}, {"int32"}
 
@@ -315,7 +340,9 @@ class Elements(unittest.TestCase):
     def test_of_a_launch(self):
         fields = dict(m=2, n=16, k=32, group_mode=d.GROUP_MASKED, groups=1, a_dtype=d.DTYPE_NVFP4,
                       c_dtype=d.DTYPE_BF16, d_dtype=d.DTYPE_FP16, bias_dtype=d.DTYPE_FP32)
-        takes = {"a": E2M1, "b1": E2M1, "b2": E2M1, "sfa": UE4M3, "sfb1": UE4M3, "sfb2": UE4M3, "sfc": UE4M3,
+        of_b = UE4M3 | {"float8_e8m0fnu"}
+        takes = {"a": E2M1, "b1": E2M1, "b2": E2M1, "sfa": UE4M3, "sfb1": of_b, "sfb2": of_b, "sfc": UE4M3,
+                 "b1_row_exponent": {"int16"}, "b2_row_exponent": {"int16"},
                  "out": {"bfloat16"}, "c_add": {"bfloat16"}, "d1": {"float16"}, "d2": {"float16"},
                  "bias1": FP32_ONLY, "bias2": FP32_ONLY, "group_rows": INT32_ONLY, "workspace": set(NAMED)}
         for name in _rules.ARGS:
@@ -325,11 +352,18 @@ class Elements(unittest.TestCase):
         takes = {"x": {"float16"}, "q": E2M1, "sf": UE4M3, "group_rows": INT32_ONLY}
         for name in _rules.QUANTIZE:
             def build(tensor):
-                tensors = {"x": 16, "q": 16, "sf": 16, "x_dtype": d.DTYPE_FP16, name: tensor}
+                tensors = {"x": 16, "q": 16, "sf": 16, "x_dtype": d.DTYPE_FP16, "q_dtype": d.DTYPE_NVFP4, name: tensor}
                 d.quantize_host(rows=0, k=16, **tensors, **fields)
             fields = {"tensor_scales": dict(scale_mode=d.SCALE_TENSOR), "row_scale": dict(scale_mode=d.SCALE_ROW),
                       "group_rows": dict(group_mode=d.GROUP_MASKED, groups=1)}.get(name, {})
             self.check(name, takes.get(name, FP32_ONLY), build)
+
+    def test_of_prepare_mxfp4(self):
+        takes = {"q": E2M1, "scales": {"float8_e8m0fnu"}, "sf": {"float8_e8m0fnu"}, "row_exponent": {"int16"},
+                 "counts": {"uint32"}}
+        for name in _rules.PREPARE_MXFP4:
+            self.check(name, takes[name], lambda t: d.prepare_mxfp4_host(
+                **{**dict.fromkeys(("q", "scales", "sf", "row_exponent"), 16), name: t}, rows=0, k=32))
 
     def test_of_conversions(self):
         for function in (d.sf_swizzle_host, d.sf_unswizzle_host):

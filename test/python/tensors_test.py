@@ -391,6 +391,20 @@ class Conversions(unittest.TestCase):
         self.assertGreater(len(set(q)), 16)
         self.assertEqual(d.global_scale_host(x, rows, k), ctypes.c_float(448 * 6 / max(map(abs, x))).value)
 
+    def test_quantize_to_fp8_and_its_twin(self):
+        rows, k = 37, 48
+        x = array.array("f", (random.gauss(0, 3) for _ in range(rows * k)))
+        q, scales = bytearray(rows * k), array.array("f", bytes(4 * rows))
+        said = dict(scale_mode=d.SCALE_ROW, q_dtype=d.DTYPE_FP8_E4M3)
+        d.quantize_host(memoryview(x.tobytes()).cast("f", (rows, k)), q, None, row_scale=scales, **said)
+        on_device, device_scales = empty(UINT8, (rows, k)), empty(FP32, (rows,))
+        d.quantize(on_gpu(x.tobytes(), FP32, (rows, k)), on_device, None, row_scale=device_scales, **said)
+        self.assertEqual((on_device.bytes(), device_scales.bytes()), (bytes(q), scales.tobytes()))
+        for row in range(rows):
+            largest = max(map(abs, x[row * k:row * k + k]))
+            self.assertAlmostEqual(scales[row] * 448 / largest, 1, places=6)
+            self.assertEqual(max(code & 0x7F for code in q[row * k:row * k + k]), 0x7E)
+
     def test_factors_to_atoms_and_back(self):
         rows, k = 130, 160
         source = codes(rows * k // 16)
@@ -404,6 +418,43 @@ class Conversions(unittest.TestCase):
         d.sf_unswizzle(device, again, rows, k)
         d.sf_unswizzle_host(atoms, back, rows, k)
         self.assertEqual((device.bytes(), again.bytes(), bytes(back)), (bytes(atoms), source, source))
+
+    def test_weights_in_mxfp4(self):
+        """Prepared on the GPU and on the host alike; and one product of them, whose every weight is 2^-3."""
+        experts, n, k = 3, 40, 160
+        self.assertEqual(d.sf_size_of(d.DTYPE_MXFP4, n, k), 1024)
+        self.assertEqual(d.sf_size_of(d.DTYPE_NVFP4, n, k), d.sf_size(n, k))
+        q = codes(experts * n * k // 2)
+        scales = bytes(random.randrange(256) for _ in range(experts * n * k // 32))
+        shapes = (experts, n, k // 2), (experts, n, k // 32), (experts, 1024), (experts, n)
+        INT16 = 0, 16, 1
+        kinds = UINT8, UINT8, UINT8, INT16
+        on_host = [Tensor(bytearray(data), kind, shape) for data, kind, shape in
+                   zip((q, scales, bytes(experts * 1024), bytes(experts * n * 2)), kinds, shapes)]
+        counts = Tensor(bytearray(16), INT32, (4,))
+        d.prepare_mxfp4_host(*on_host, counts=counts)
+        device = [on_gpu(q, UINT8, shapes[0]), on_gpu(scales, UINT8, shapes[1]), empty(UINT8, shapes[2]),
+                  empty(INT16, shapes[3])]
+        d.prepare_mxfp4(*device)
+        for one, other in zip(device, on_host): self.assertEqual(one.bytes(), other.bytes())
+        self.assertEqual(struct.unpack("4I", counts.bytes())[0], experts * n * k // 32)  # no block is all zeros
+        with self.assertRaisesRegex(ValueError, "^sf: has 3071 bytes, and 3072 are needed"):
+            d.prepare_mxfp4_host(*on_host[:2], Tensor(bytearray(3071), UINT8, (3071,)), on_host[3])
+
+        one = [Tensor(bytearray(b"\x22" * (n * k // 2)), UINT8, (n, k // 2)),
+               Tensor(bytearray([124]) * (n * k // 32), UINT8, (n, k // 32)), bytearray(1024),
+               array.array("h", [7] * n)]
+        d.prepare_mxfp4_host(*one)
+        self.assertEqual(list(one[3]), [124 - 133] * n)
+        a = Tensor(bytearray(b"\x38" * (2 * k)), UINT8, (2, k))
+        out = Tensor(bytearray(2 * n * 4), FP32, (2, n))
+        launch = dict(a=a, b1=one[0], b2=None, sfa=None, sfb1=one[2], sfb2=None, out=out, a_dtype=d.DTYPE_FP8_E4M3,
+                      b_dtype=d.DTYPE_MXFP4, products=1, b1_row_exponent=one[3])
+        d.reference_host(**launch)
+        self.assertEqual(struct.unpack(f"{2 * n}f", out.bytes()), (k / 8,) * (2 * n))
+        for name, tensor, need in (("sfb1", bytearray(1023), 1024), ("b1_row_exponent", bytearray(2 * n - 1), 2 * n)):
+            with self.assertRaisesRegex(ValueError, f"^{name}: has {need - 1} bytes, and {need} are needed"):
+                d.reference_host(**{**launch, name: tensor})
 
     def test_a_layer_of_experts(self):
         """Choices become rows, which are gathered; what a token's rows hold is added up."""

@@ -90,7 +90,7 @@ class LinearLayer(Case):
         for text, arguments, options in (("in_features=48: must be a positive multiple of 32", (48, 40), {}),
                                          ("out_features=12: must be a positive multiple of 8", (64, 12), {}),
                                          ("format='awq': must be one of 'modelopt', ", (64, 40), dict(format="awq")),
-                                         ("a_format='fp8': must be one of 'auto'", (64, 40), dict(a_format="fp8")),
+                                         ("a_format='int8': must be one of 'auto'", (64, 40), dict(a_format="int8")),
                                          ("flags=64: must be 0, or a sum of FLAG_PDL, ", (64, 40), dict(flags=64)),
                                          ("flags='fast': must be 0, or a sum", (64, 40), dict(flags="fast")),
                                          ("tp_rank=2: must be 0 to tp_size - 1 = 1", (64, 40),

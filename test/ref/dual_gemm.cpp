@@ -48,6 +48,25 @@
 // an output are divided in ways that depend on all outputs, so that its bound holds for every division of
 // them (kAnyParts).
 //
+// An A in FP8 and weights in MXFP4 come in the order of memory, and a wgmma of e4m3 takes 32 elements of K.
+// The weights are those that the public header says, numbers of e4m3, whose products with A are added
+// exactly here. In the tensor core 32 products and the accumulator are aligned to the largest exponent E
+// among them, in which a subnormal number has the field of the smallest normal one, 2^-6, and a zero has no
+// part. They are cut to multiples of 2^(E-13), toward zero, and added exactly; and the sum keeps 13
+// fractional bits, cut toward zero. So an accumulator has 13 fractional bits before and after each step.
+// Where c_t is the exact sum and e_t the bound so far, that of the tensor core is at most |c_t| + e_t, so
+// that E is at most the E* of this number and of the products. A product p loses its rest modulo 2^(E-13),
+// which is no larger than that modulo 2^(E*-13): products have eight significant bits, and most lose
+// nothing. The accumulator loses less than a place, and nothing where its exponent is E. So a step loses
+// less than
+//     sum of (|p| mod 2^(E*-13))
+//     + 2^(P-13) unless |c_t-1| - e_t-1 >= 2^P, where P is the largest exponent of the products
+//     + 2^-13 of the power of two of |c_t| + e_t
+// While e is zero the accumulator is known, and what is cut of it is counted exactly. So sums of small
+// integers have a bound of zero. As above, the halves of k-tiles, which are 128 neighbouring elements here,
+// may have chains of their own, and slices of K are added in float. A power of two of a row of B multiplies
+// a sum and its bound.
+//
 // The epilogue works in float, with the relative error u for each rounded operation:
 //   gate g = alpha1 acc1, up v = alpha2 acc2: two roundings (host alpha times device alpha, times the sum)
 //     dg = |alpha1| e_acc1 + 2u |g|,  dv likewise

@@ -1,7 +1,7 @@
-// dual_gemm.h -- the reference result: C = f(alpha1 * A * B1^T) * h(alpha2 * A * B2^T) of NVFP4 operands in
-// double precision, and for every output how far the kernel's arithmetic may be from it. It is written from
-// the formats and knows neither the library nor the simulator. It is fast enough for full-size problems on a
-// CPU.
+// dual_gemm.h -- the reference result: C = f(alpha1 * A * B1^T) * h(alpha2 * A * B2^T) of quantised operands
+// in double precision, and for every output how far the kernel's arithmetic may be from it. It is written
+// from the formats and knows neither the library nor the simulator. It is fast enough for full-size problems
+// on a CPU.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,16 @@
 namespace ref {
 
 // An operand has `rows` rows of k e2m1 codes, `pitch` bytes from row to row, and their scale factors in the
-// layout of formats.h; or k elements of 16 bits, and no scale factors.
-enum class Elements { kNvfp4, kFp16, kBf16 };
+// layout of formats.h; or k elements of 16 bits or of FP8, and no scale factors. B is MXFP4 where A is FP8,
+// and only there. Its rows may have exponents of two, which the sums are multiplied by.
+enum class Elements { kNvfp4, kFp16, kBf16, kE4m3, kMxfp4 };
 struct Operand {
   const uint8_t* codes;
   int64_t pitch;
   const uint8_t* scales;
   int64_t rows;
   Elements elements = Elements::kNvfp4;
+  const int16_t* exponents = nullptr;  // of MXFP4, one for each row; nullptr: 0 each
 };
 
 // A sum may be taken in any of these numbers of slices of K: each slice is a chain of its own, and their sums
@@ -75,7 +77,7 @@ struct RowsAndColumns {
   std::span<const float> row_scale, bias1, bias2, c_row_scale;
 };
 
-// k is a multiple of 16. A NaN scale factor makes every output that uses it NaN.
+// k is a multiple of 16, with MXFP4 of 32. A NaN scale factor makes every output that uses it NaN.
 Product product(const Operand& a, const Operand& b, int64_t k, TensorCore core = TensorCore::kTcgen05);
 DualGemm dual_gemm(const Operand& a, const Operand& b1, const Operand& b2, int64_t k, float alpha1,
                    float alpha2, const Activation& activation, const RowsAndColumns& terms = {},

@@ -84,6 +84,16 @@ uint8_t e4m3_encode(double x) {
   return std::signbit(x) && !std::isnan(x) ? magnitude | 0x80 : magnitude;
 }
 
+double ue8m0_decode(uint8_t code) {
+  return code == 0xFF ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, code - 127);
+}
+
+double mxfp4_weight(uint8_t code, uint8_t factor) {
+  const double scale = ue8m0_decode(factor);
+  if (!(scale <= 0x1p6)) return std::numeric_limits<double>::quiet_NaN();
+  return e4m3_decode(e4m3_encode(double{e2m1_decode(code)} * scale));
+}
+
 double fp16_decode(uint16_t bits) { return decode_float(bits, 5, 10, true); }
 double bf16_decode(uint16_t bits) { return decode_float(bits, 8, 7, true); }
 double fp32_decode(uint32_t bits) { return decode_float(bits, 8, 23, true); }

@@ -1,7 +1,7 @@
 // formats.h -- the number formats of operands and outputs from their definitions: 4-bit e2m1 values with one
 // unsigned e4m3 scale factor per 16 of them along K, the scale factors stored in tiles of 128 rows x 4
-// blocks; and the types of C. This is the reference side of every test: it shares no code with the library or
-// with the simulator, so that an error in either cannot cancel.
+// blocks; MXFP4, with a power of two per 32 of them; and the types of C. This is the reference side of every
+// test: it shares no code with the library or with the simulator, so that an error in either cannot cancel.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace ref {
 
-inline constexpr int kBlock = 16;  // elements of K that share one scale factor
+inline constexpr int kBlock = 16;    // elements of K that share one scale factor
+inline constexpr int kMxBlock = 32;  // likewise in MXFP4
 
 // e2m1: sign, 2 bits of exponent (bias 1), 1 bit of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives.
 float e2m1_decode(uint8_t code);  // the low 4 bits count
@@ -23,6 +24,12 @@ uint8_t ue4m3_encode(double x);  // x >= 0; nearest even; beyond 448 saturates; 
 // e4m3, a type of C, is the same with bit 7 for a sign.
 double e4m3_decode(uint8_t code);
 uint8_t e4m3_encode(double x);  // nearest even; beyond 448 saturates; NaN becomes 0x7F
+
+// ue8m0: a power of two, 2^(code - 127). 0xFF is NaN.
+double ue8m0_decode(uint8_t code);
+// Returns the weight of MXFP4 that a launch multiplies by: the element times its factor, as the nearest e4m3,
+// ties to even. A factor above 2^6, which is byte 133, makes it NaN.
+double mxfp4_weight(uint8_t code, uint8_t factor);
 
 // Elements 2i and 2i + 1 of a row share byte i; the even one has the low nibble.
 inline uint8_t nibble(const uint8_t* row, int64_t element) {
@@ -54,5 +61,8 @@ bool may_become(Format type, double expected, double error, double actual);
 // Rows are padded to a multiple of 128 and blocks to a multiple of 4.
 size_t sf_bytes(int64_t rows, int64_t k);
 size_t sf_offset(int64_t k, int64_t row, int64_t block);
+// The same of MXFP4, whose blocks have 32 elements: half as many for each row.
+inline size_t mx_sf_bytes(int64_t rows, int64_t k) { return sf_bytes(rows, k / 2); }
+inline size_t mx_sf_offset(int64_t k, int64_t row, int64_t block) { return sf_offset(k / 2, row, block); }
 
 }  // namespace ref

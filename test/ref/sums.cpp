@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ref/formats.h"
+#include "ref/sums_fp8.h"
 
 namespace ref {
 namespace {
@@ -297,12 +298,9 @@ class Rows {
 
 }  // namespace
 
-void for_each_row(const Operand& a, std::span<const Operand> sides, int64_t k, TensorCore core,
-                  const Wanted& wanted, const EachRow& each) {
-  if (k % kBlock != 0) throw std::invalid_argument("k is not a multiple of 16");
-  const int64_t n = sides[0].rows, products = a.rows * n * k * static_cast<int64_t>(sides.size());
-  const Rows rows(a, sides, k, core, wanted);
-  // A thread takes 16 columns at a time.
+// Calls each for all rows of all columns. A thread takes 16 columns at a time.
+template <class AllRows>
+static void for_all_columns(const AllRows& rows, int64_t n, int64_t products, const EachRow& each) {
   std::atomic<int64_t> next_column{0};
   const auto work = [&] {
     for (int64_t column; (column = next_column.fetch_add(kTileCols)) < n;) rows.of_columns(column, each);
@@ -313,6 +311,18 @@ void for_each_row(const Operand& a, std::span<const Operand> sides, int64_t k, T
   for (int64_t i = 1; i < threads; ++i) helpers.emplace_back(work);
   work();
   for (std::thread& helper : helpers) helper.join();
+}
+
+void for_each_row(const Operand& a, std::span<const Operand> sides, int64_t k, TensorCore core,
+                  const Wanted& wanted, const EachRow& each) {
+  if (k % kBlock != 0) throw std::invalid_argument("k is not a multiple of 16");
+  const bool fp8 = a.elements == Elements::kE4m3;
+  for (const Operand& side : sides)
+    if ((side.elements == Elements::kMxfp4) != fp8)
+      throw std::invalid_argument("FP8 and MXFP4 need each other");
+  const int64_t n = sides[0].rows, products = a.rows * n * k * static_cast<int64_t>(sides.size());
+  if (fp8) for_all_columns(Fp8Rows(a, sides, k, wanted), n, products, each);
+  else for_all_columns(Rows(a, sides, k, core, wanted), n, products, each);
 }
 
 }  // namespace ref

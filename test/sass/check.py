@@ -73,6 +73,15 @@ MULTIPLY_LOOP_BF16 = {
                                         "multiplication for two, and a k-tile's waits, which count twice where two "
                                         "warpgroups share it"),
 }
+# A wgmma of FP8 takes 32 elements of K: 16 for a thread.
+MULTIPLY_LOOP_MXFP4 = {
+    **MULTIPLY_LOOP,
+    "instructions per element": (2.625, "expansion of a weight: for four a load, a logical operation, two permutations "
+                                        "of bytes and an addition; for eight of a block the magnitudes of its factor, "
+                                        "from a table; and a k-tile's waits, which count twice where two warpgroups "
+                                        "share it, and for each panel where A comes by panels"),
+    "HMUL2 per element": (0, "the magnitudes of a factor come from a table"),
+}
 KERNEL_90 = {
     **KERNEL,
     "lane branches": (7, "the choice of a role by a warp's number that ptxas keeps in a vector register, which costs "
@@ -111,14 +120,14 @@ GENERAL_EPILOGUE_OF_ONE = {
     "instructions": (100, GENERAL_EPILOGUE["instructions"][1]),
 }
 EPILOGUE_WARPS = 2  # per scheduler
-ELEMENTS_OF_WGMMA = 64 * 16 // 128  # that a thread expands for one
+ELEMENTS_OF_WGMMA = 64 * 16 // 128  # that a thread expands for one, of FP8 twice as many
 # At least:
 EPILOGUE_LEAST = {
     "LDTM": (8, "columns per load of tensor memory: few loads, one wait for many columns"),
     "32-byte stores": (1, "for every 32 bytes of neighbouring results in a row there is a store of a whole sector"),
 }
 
-ISSUES = re.compile(r"UTC\w*MMA|HGMMA|UTMALDG")
+ISSUES = re.compile(r"UTC\w*MMA|[HQ]GMMA|UTMALDG")  # QGMMA is the wgmma of FP8
 
 
 @functools.cache
@@ -158,7 +167,7 @@ def measure_role_loop(function, blocks):
         if x.mnemonic == "R2UR" and not any(s in lanes for s in x.sources): found["R2UR"].append(x)
         if x.mnemonic in ("S2R", "S2UR", "CS2R") and "SRZ" not in x.operands: found["S2R"].append(x)
         if x.mnemonic == "F2I": found["division"].append(x)
-        if re.match(r"UTC\w*MMA|HGMMA", x.opcode): found["mma"].append(x)
+        if re.match(r"UTC\w*MMA|[HQ]GMMA", x.opcode): found["mma"].append(x)
         if x.mnemonic == "HMUL2": found["HMUL2"].append(x)
         if x.mnemonic in ("UTCCP", "UTMALDG"): found[x.mnemonic].append(x)
     return found
@@ -260,11 +269,13 @@ def check_roles(function, name, report):
         found = measure_role_loop(function, blocks)
         role = "mma" if found["mma"] else "load"
         multiplies = function.target == "sm_90" and role == "mma"
-        limits = (MULTIPLY_LOOP_BF16 if "_abf16_" in name else MULTIPLY_LOOP) if multiplies else ROLE_LOOP
+        fp8 = "_afp8_" in name
+        of_multiply = MULTIPLY_LOOP_BF16 if "_abf16_" in name else MULTIPLY_LOOP_MXFP4 if fp8 else MULTIPLY_LOOP
+        limits = of_multiply if multiplies else ROLE_LOOP
         for measure in ROLE_LOOP:
             report.check((name, f"{role} loop"), measure, len(found[measure]), limits, instructions=found[measure])
         if multiplies:
-            elements = ELEMENTS_OF_WGMMA * len(found["mma"])
+            elements = ELEMENTS_OF_WGMMA * (2 if fp8 else 1) * len(found["mma"])
             for measure, part in (("instructions per element", "instructions"), ("HMUL2 per element", "HMUL2")):
                 report.check((name, "mma loop"), measure, len(found[part]) / elements, limits)
         rows.append([name, role] +

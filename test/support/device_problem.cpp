@@ -20,7 +20,18 @@ Output run(const Problem& problem, const LaunchOptions& options) {
   return device.download();
 }
 
-std::vector<NamedInstance> one_product_instances() { return instances_of_device(1); }
+static bool of_fp8(const NamedInstance& x) { return x.info.a_dtype == DUALGEMM_DTYPE_FP8_E4M3; }
+
+std::vector<NamedInstance> one_product_instances() {
+  std::vector<NamedInstance> out = instances_of_device(1);
+  std::erase_if(out, of_fp8);
+  return out;
+}
+std::vector<NamedInstance> fp8_instances(int32_t products) {
+  std::vector<NamedInstance> out = instances_of_device(products);
+  std::erase_if(out, [](const NamedInstance& x) { return !of_fp8(x); });
+  return out;
+}
 
 std::vector<NamedInstance> instances_of_device(int32_t products) {
   dualgemm_device_t device;
@@ -43,7 +54,8 @@ std::vector<NamedInstance> instances_of_device(int32_t products) {
 
 std::vector<NamedInstance> sixteen_bit_instances() {
   std::vector<NamedInstance> out = instances_of_device();
-  std::erase_if(out, [](const NamedInstance& x) { return x.info.a_dtype == DUALGEMM_DTYPE_NVFP4; });
+  std::erase_if(out,
+                [](const NamedInstance& x) { return x.info.a_dtype == DUALGEMM_DTYPE_NVFP4 || of_fp8(x); });
   return out;
 }
 std::vector<NamedInstance> all_instances() {

@@ -45,9 +45,11 @@ struct NamedInstance {
   std::string name;  // with the type: "m64n128k256_general_nvfp4", where the library leaves that to a launch
 };
 std::vector<NamedInstance> instances_of_device(int32_t products = 2);
-std::vector<NamedInstance> one_product_instances();  // for launches of one product, with an A of any type
-std::vector<NamedInstance> sixteen_bit_instances();  // of them, for an A of 16 bits
-std::vector<NamedInstance> all_instances();          // of them, for an A in NVFP4, as are all that follow
+// For launches of one product, with an A in NVFP4 or of 16 bits.
+std::vector<NamedInstance> one_product_instances();
+std::vector<NamedInstance> fp8_instances(int32_t products);  // for an A in FP8 and weights in MXFP4
+std::vector<NamedInstance> sixteen_bit_instances();          // of them, for an A of 16 bits
+std::vector<NamedInstance> all_instances();  // of them, for an A in NVFP4, as are all that follow
 // These compute a plain SwiGLU and nothing else.
 std::vector<NamedInstance> plain_instances();
 std::vector<NamedInstance> dense_instances();    // of them, for one problem or a batch

@@ -13,8 +13,10 @@
 
 namespace dualgemm_test {
 
-constexpr uint8_t kLargest = 0x77;  // of A and B: twice 6
-constexpr uint8_t kNan = 0x7F;      // of scale factors
+constexpr uint8_t kLargest = 0x77;                                  // of A and B: twice 6
+constexpr uint8_t kNan = 0x7F;                                      // of scale factors, and of FP8
+constexpr uint8_t kMxNan = 0xFF;                                    // of those of MXFP4
+constexpr int16_t kInfinite = std::numeric_limits<int16_t>::max();  // an exponent that no sum survives
 constexpr float kBesideAmax = 12345;
 
 static bool offsets(dualgemm_group_mode_t mode) { return mode == DUALGEMM_GROUP_OFFSETS; }
@@ -43,6 +45,11 @@ static size_t row_factors(const ProblemSet& set, const std::vector<float> Proble
   const bool any = std::any_of(set.problems.begin(), set.problems.end(),
                                [&](const Problem& p) { return !(p.*factors).empty(); });
   return any ? room(set.problems.size(), stride, set.m) : 0;
+}
+
+// Returns how many exponents of rows of B there are, those between problems included.
+static size_t exponents_of(const ProblemSet& set, const std::vector<int16_t>& first, int64_t stride) {
+  return first.empty() ? 0 : room(set.problems.size(), stride, set.n);
 }
 
 static size_t bias_size(const ProblemSet& set) {
@@ -96,15 +103,15 @@ DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
       stride_b2_(n_ * set.problems[0].ldb2 + 3 * 32 * options.gap),
       stride_c_(offsets(mode_) ? 0 : m_ * ldc_ + step(options.dtype) * options.gap),
       stride_sfa_(offsets(mode_) ? 0 : ref::sf_bytes(m_, set.k) + 16 * options.gap),
-      stride_sfb1_(ref::sf_bytes(n_, set.k) + 4 * 16 * options.gap),
-      stride_sfb2_(ref::sf_bytes(n_, set.k) + 5 * 16 * options.gap),
+      stride_sfb1_(set.problems[0].sfb_bytes() + 4 * 16 * options.gap),
+      stride_sfb2_(set.problems[0].sfb_bytes() + 5 * 16 * options.gap),
       a_(room(set.problems.size(), stride_a_, m_ * set.problems[0].lda) * bits_of(options.a_dtype) / 8),
       b1_(room(set.problems.size(), stride_b1_, n_ * set.problems[0].ldb1) / 2),
       b2_(room(set.problems.size(), stride_b2_, n_ * set.problems[0].ldb2) / 2),
       sfa_(packed_a() ? room(set.problems.size(), stride_sfa_, row_blocks(set) * ref::sf_bytes(128, set.k))
                       : 0),
-      sfb1_(room(set.problems.size(), stride_sfb1_, ref::sf_bytes(n_, set.k))),
-      sfb2_(room(set.problems.size(), stride_sfb2_, ref::sf_bytes(n_, set.k))),
+      sfb1_(room(set.problems.size(), stride_sfb1_, set.problems[0].sfb_bytes())),
+      sfb2_(room(set.problems.size(), stride_sfb2_, set.problems[0].sfb_bytes())),
       stride_rows_(offsets(mode_) ? 0 : m_ + options.gap),
       stride_c_rows_(offsets(mode_) ? 0 : m_ + 2 * options.gap),
       stride_bias_(n_ + options.gap),
@@ -114,6 +121,9 @@ DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
       c_row_scale_(row_factors(set, &Problem::c_row_scale, stride_c_rows_)),
       bias1_(bias_bytes(set, set.problems[0].bias1, stride_bias_)),
       bias2_(bias_bytes(set, set.problems[0].bias2, stride_bias_)),
+      stride_exponents_(n_ + options.gap),
+      b1_exponents_(exponents_of(set, set.problems[0].b1_exponents, stride_exponents_)),
+      b2_exponents_(exponents_of(set, set.problems[0].b2_exponents, stride_exponents_)),
       group_rows_(set.problems.size() + 1),
       c_("C", {options.dtype, static_cast<int64_t>(set.problems.size()), m_, n_, ldc_, stride_c_}),
       amax_(3) {
@@ -122,6 +132,7 @@ DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
   if (options.gap != 0) set_strides();
   set_epilogue(set);
   set_problems(set);
+  if (set.problems[0].mxfp4()) set_mxfp4();
   if (set.problems[0].products == 1) set_one_product(set);
   args_.instance_id = options.instance_id;
   args_.max_sms = options.max_sms;
@@ -242,6 +253,14 @@ void DeviceSet::set_problems(const ProblemSet& set) {
   }
 }
 
+void DeviceSet::set_mxfp4() {
+  args_.b_dtype = DUALGEMM_DTYPE_MXFP4;
+  args_.b1_row_exponent = b1_exponents_.data();
+  args_.b2_row_exponent = b2_exponents_.data();
+  if (options_.gap != 0 && (args_.b1_row_exponent || args_.b2_row_exponent))
+    args_.batch_stride_b_row_exponent = stride_exponents_;
+}
+
 // Takes back what belongs to the second product.
 void DeviceSet::set_one_product(const ProblemSet& set) {
   args_.products = 1;
@@ -250,6 +269,8 @@ void DeviceSet::set_one_product(const ProblemSet& set) {
   args_.ldb2 = args_.batch_stride_b2 = args_.batch_stride_sfb2 = 0;
   args_.alpha2 = 1;
   args_.alpha2_dev = nullptr;
+  args_.b2_row_exponent = nullptr;
+  if (!args_.b1_row_exponent) args_.batch_stride_b_row_exponent = 0;
   args_.d2 = nullptr;
   args_.ldd2 = args_.batch_stride_d2 = 0;
   if (std::all_of(set.problems.begin(), set.problems.end(), [](const Problem& p) { return p.c_add.empty(); }))
@@ -323,21 +344,26 @@ void DeviceSet::upload(const ProblemSet& set) {
   if (packed_a())
     put(sfa_, kNan, &Problem::sfa,
         [&](size_t i) { return one_after_the_other ? blocks[i] * band : i * stride_sfa_; });
-  put(sfb1_, kNan, &Problem::sfb1, [&](size_t i) { return i * stride_sfb1_; });
-  put(sfb2_, kNan, &Problem::sfb2, [&](size_t i) { return i * stride_sfb2_; });
+  const uint8_t nan = set.problems[0].mxfp4() ? kMxNan : kNan;
+  put(sfb1_, nan, &Problem::sfb1, [&](size_t i) { return i * stride_sfb1_; });
+  put(sfb2_, nan, &Problem::sfb2, [&](size_t i) { return i * stride_sfb2_; });
   alphas_.upload(alphas);
   encode_.upload(encodes);
   upload_rows(row_scale_, set, &Problem::row_scale, stride_rows_);
   upload_rows(c_row_scale_, set, &Problem::c_row_scale, stride_c_rows_);
   bias1_.upload(biases(set, &Problem::bias1, stride_bias_));
   bias2_.upload(biases(set, &Problem::bias2, stride_bias_));
+  upload_exponents(b1_exponents_, set, &Problem::b1_exponents);
+  upload_exponents(b2_exponents_, set, &Problem::b2_exponents);
   upload_group_rows(group_rows);
   if (adds()) lay_out_c_add(set);
 }
 
-// Puts the rows of each problem at their places, and the largest codes, or NaN in 16 bits, everywhere else.
+// Puts the rows of each problem at their places, and the largest codes, or NaN in other types, everywhere
+// else.
 void DeviceSet::upload_a(const ProblemSet& set) {
-  std::vector<uint8_t> all(a_.size(), packed_a() ? kLargest : 0xFF);
+  const bool fp8 = options_.a_dtype == DUALGEMM_DTYPE_FP8_E4M3;
+  std::vector<uint8_t> all(a_.size(), packed_a() ? kLargest : fp8 ? kNan : 0xFF);
   for (size_t i = 0; i < set.problems.size(); ++i) {
     const Problem& p = set.problems[i];
     const std::vector<uint8_t> own = p.a_of(options_.a_dtype);
@@ -348,6 +374,17 @@ void DeviceSet::upload_a(const ProblemSet& set) {
     std::copy(own.begin(), own.end(), all.begin() + at);
   }
   a_.upload(all);
+}
+
+// Puts the exponents of each problem's rows of B at their places, and infinite ones everywhere else.
+void DeviceSet::upload_exponents(DeviceArray<int16_t>& to, const ProblemSet& set,
+                                 const std::vector<int16_t> Problem::*exponents) {
+  std::vector<int16_t> all(to.size(), kInfinite);
+  for (size_t i = 0; i < set.problems.size() && !all.empty(); ++i) {
+    const std::vector<int16_t>& own = set.problems[i].*exponents;
+    std::copy(own.begin(), own.end(), all.begin() + i * stride_exponents_);
+  }
+  to.upload(all);
 }
 
 // Puts the factors of each problem's rows at their places, and NaN everywhere else.

@@ -1,6 +1,6 @@
 // device_set.h -- the problems of one launch on the device: laid out as the public header says, launched
 // through it, read back with every byte that belongs to no problem checked. Between and after the problems
-// stand NaN scale factors, the largest codes, and a poisoned C.
+// stand NaN scale factors, the largest codes or exponents, and a poisoned C.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -45,7 +45,7 @@ struct SetOptions : LaunchOptions {
 
   // There is room between the end of a problem and the next one, in units of the smallest legal step: so much
   // in A, SFA and C, twice as much in B1, three times in B2, four and five times in their scale factors, six
-  // times in those of C, two and three times in D1 and D2.
+  // times in those of C, two and three times in D1 and D2. Between the exponents of rows there are as many.
   int32_t gap = 0;
   int32_t expected_rows = 0;  // of a group
   bool add_in_place = false;  // c_add is C
@@ -75,10 +75,13 @@ class DeviceSet {
   void set_epilogue(const ProblemSet& set);
   void set_problems(const ProblemSet& set);
   void set_one_product(const ProblemSet& set);
+  void set_mxfp4();
   bool packed_a() const { return options_.a_dtype == DUALGEMM_DTYPE_NVFP4; }
   bool adds() const { return !c_add_.empty(); }
   void upload_a(const ProblemSet& set);
   void lay_out_c_add(const ProblemSet& set);
+  void upload_exponents(DeviceArray<int16_t>& to, const ProblemSet& set,
+                        const std::vector<int16_t> Problem::*exponents);
   void upload_rows(DeviceArray<float>& to, const ProblemSet& set, const std::vector<float> Problem::*factors,
                    int64_t stride);
   // Returns the blocks of 128 rows in the scale factors of A and of C: of one problem, with OFFSETS of all.
@@ -96,6 +99,8 @@ class DeviceSet {
   int64_t stride_rows_, stride_c_rows_, stride_bias_;  // of row factors, of elements of a bias
   DeviceArray<float> alphas_, encode_, row_scale_, c_row_scale_;
   DeviceArray<uint8_t> bias1_, bias2_;
+  int64_t stride_exponents_;
+  DeviceArray<int16_t> b1_exponents_, b2_exponents_;
   DeviceArray<int32_t> group_rows_;
   GuardedMatrix c_;
   std::vector<uint8_t> c_add_;  // as C lies; its copy on the device, unless it is C

@@ -56,6 +56,9 @@ Key key_of(const Problem& p, dualgemm_activation_t activation, ref::Arithmetic a
   for (const auto* bytes : {&p.a, &p.b1, &p.b2, &p.sfa, &p.sfb1, &p.sfb2}) key.add(*bytes);
   for (const auto* floats : {&p.row_scale, &p.bias1, &p.bias2, &p.c_row_scale, &p.c_add}) key.add(*floats);
   key.add(p.a16);
+  key.add(p.b_dtype);
+  key.add(p.a8);
+  for (const auto* exponents : {&p.b1_exponents, &p.b2_exponents}) key.add(*exponents);
   return key;
 }
 

@@ -38,6 +38,7 @@ inline std::vector<float> bias(const Problem& p, Rng& rng) {
 }
 
 inline void give_row_scale(Problem& p, Rng& rng) {
+  p.row_scale.clear();
   for (int32_t i = 0; i < p.m; ++i) p.row_scale.push_back(uniform(rng, 0.25f, 3));
 }
 // Weights of the router, and a negative one, which turns signs but no magnitude.

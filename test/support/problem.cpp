@@ -117,14 +117,28 @@ static ref::TensorCore tensor_core() {
   return known && device.cc_major == 9 ? ref::TensorCore::kWgmma : ref::TensorCore::kTcgen05;
 }
 
+size_t Problem::sfb_bytes() const { return mxfp4() ? ref::mx_sf_bytes(n, k) : ref::sf_bytes(n, k); }
+
 ref::Operand Problem::left() const {
+  if (mxfp4()) return {a8.data(), lda, nullptr, m, ref::Elements::kE4m3};
   if (a16.empty()) return {a.data(), lda / 2, sfa.data(), m};
   return {reinterpret_cast<const uint8_t*>(a16.data()), 2 * lda, nullptr, m,
           a16_dtype == DUALGEMM_DTYPE_FP16 ? ref::Elements::kFp16 : ref::Elements::kBf16};
 }
 
+ref::Operand Problem::right(int side) const {
+  const auto& exponents = side == 0 ? b1_exponents : b2_exponents;
+  return {(side == 0 ? b1 : b2).data(),
+          (side == 0 ? ldb1 : ldb2) / 2,
+          (side == 0 ? sfb1 : sfb2).data(),
+          n,
+          mxfp4() ? ref::Elements::kMxfp4 : ref::Elements::kNvfp4,
+          exponents.empty() ? nullptr : exponents.data()};
+}
+
 std::vector<uint8_t> Problem::a_of(dualgemm_dtype_t a_dtype) const {
   if (a_dtype == DUALGEMM_DTYPE_NVFP4) return a;
+  if (a_dtype == DUALGEMM_DTYPE_FP8_E4M3) return a8;
   std::vector<uint16_t> out(static_cast<size_t>(m * lda), 0xFFFF);
   if (!a16.empty()) {
     if (a16_dtype != a_dtype) throw std::invalid_argument("A has another type of 16 bits");
@@ -143,11 +157,11 @@ std::vector<uint8_t> Problem::a_of(dualgemm_dtype_t a_dtype) const {
 ref::DualGemm Problem::reference(dualgemm_activation_t activation, ref::Arithmetic arithmetic,
                                  const ref::Wanted& wanted) const {
   if (products == 1)
-    return ref::one_product(left(), {b1.data(), ldb1 / 2, sfb1.data(), n}, k, alpha1,
+    return ref::one_product(left(), right(0), k, alpha1,
                             ref::linear_activation(linear_activation, arithmetic),
                             {row_scale, bias1, {}, c_row_scale}, c_add, tensor_core(), wanted);
-  return ref::dual_gemm(left(), {b1.data(), ldb1 / 2, sfb1.data(), n}, {b2.data(), ldb2 / 2, sfb2.data(), n},
-                        k, alpha1, alpha2, ref::activation(activation, parameters, arithmetic),
+  return ref::dual_gemm(left(), right(0), right(1), k, alpha1, alpha2,
+                        ref::activation(activation, parameters, arithmetic),
                         {row_scale, bias1, bias2, c_row_scale}, tensor_core(), wanted);
 }
 
@@ -179,6 +193,63 @@ Problem with_sixteen_bits(const Problem& p, dualgemm_dtype_t a_dtype, uint64_t s
   out.alpha1 = static_cast<float>(p.alpha1 * factor);
   out.alpha2 = static_cast<float>(p.alpha2 * factor);
   return out;
+}
+
+Problem with_fp8(const Problem& p, Mx data, uint64_t seed) {
+  Problem out = p;
+  out.b_dtype = DUALGEMM_DTYPE_MXFP4;
+  out.sfa.clear();
+  Rng rng(seed);
+  double squares_of_a = 0;
+  out.a8.assign(static_cast<size_t>(p.m * p.lda), 0x7F);
+  for (int64_t row = 0; row < p.m; ++row)
+    for (int64_t i = 0; i < p.k; ++i) {
+      auto code = static_cast<uint8_t>(rng.below(0x7F) | rng.below(2) << 7);
+      if (data == Mx::kIntegers) code = ref::e4m3_encode(rng.between(-3, 3));
+      squares_of_a += std::pow(ref::e4m3_decode(code), 2);
+      out.a8[row * p.lda + i] = code;
+    }
+  double squares[2] = {0, 0};
+  for (int side = 0; side < 2; ++side) {
+    std::vector<uint8_t>& factors = side == 0 ? out.sfb1 : out.sfb2;
+    const std::vector<uint8_t>& codes = side == 0 ? p.b1 : p.b2;
+    const int64_t pitch = (side == 0 ? p.ldb1 : p.ldb2) / 2;
+    factors.assign(out.sfb_bytes(), 0xFF);
+    for (int64_t row = 0; row < p.n; ++row)
+      for (int64_t block = 0; block < (p.k + 127) / 128 * 4; ++block) {
+        uint8_t factor = 0;  // of a block beyond k
+        if (block * ref::kMxBlock < p.k) {
+          factor = static_cast<uint8_t>(rng.below(8) == 0 ? rng.below(119) : rng.between(119, 133));
+          if (data == Mx::kIntegers) factor = static_cast<uint8_t>(rng.between(127, 129));
+          for (int64_t i = block * ref::kMxBlock; i < (block + 1) * ref::kMxBlock; ++i)
+            squares[side] += std::pow(ref::mxfp4_weight(ref::nibble(&codes[row * pitch], i), factor), 2);
+        }
+        factors[ref::mx_sf_offset(p.k, row, block)] = factor;
+      }
+  }
+  if (data == Mx::kIntegers) return out;
+  // Gate has a standard deviation of about 4, up of about 7, times what the problem's alphas have beside
+  // those of all problems.
+  const auto mean = [&](double sum, int64_t rows) {
+    return sum / std::max<double>(1, double{1} * rows * p.k);
+  };
+  for (int side = 0; side < 2; ++side) {
+    const double of_nvfp4 = std::pow(2.93 * 104, 2);
+    const double factor =
+        p.m == 0 ? 1 : std::sqrt(of_nvfp4 / mean(squares_of_a, p.m) * of_nvfp4 / mean(squares[side], p.n));
+    float& alpha = side == 0 ? out.alpha1 : out.alpha2;
+    alpha = static_cast<float>(alpha * factor);
+  }
+  return out;
+}
+
+void give_exponents(Problem& p, int side, int middle, uint64_t seed) {
+  Rng rng(seed);
+  std::vector<int16_t>& exponents = side == 0 ? p.b1_exponents : p.b2_exponents;
+  for (int32_t row = 0; row < p.n; ++row)
+    exponents.push_back(static_cast<int16_t>(middle + rng.between(-2, 2)));
+  float& alpha = side == 0 ? p.alpha1 : p.alpha2;
+  alpha = std::ldexp(alpha, -middle);
 }
 
 int bits_of(dualgemm_dtype_t dtype) {

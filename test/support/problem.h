@@ -24,6 +24,11 @@ struct Problem {
   // this one, or else the numbers that A is in NVFP4, which both types have.
   std::vector<uint16_t> a16;
   dualgemm_dtype_t a16_dtype = DUALGEMM_DTYPE_BF16;
+  // With MXFP4 sfb1 and sfb2 are its factors, whose row padding is NaN (0xFF), the rows of B1 and B2 may have
+  // exponents of two (empty: none), and A is in FP8 [m, lda].
+  dualgemm_dtype_t b_dtype = DUALGEMM_DTYPE_NVFP4;
+  std::vector<uint8_t> a8;
+  std::vector<int16_t> b1_exponents, b2_exponents;
   // What the general epilogue takes; empty: none. The biases are numbers that their type has.
   std::vector<float> row_scale, bias1, bias2, c_row_scale;
   dualgemm_dtype_t bias_dtype = DUALGEMM_DTYPE_BF16;
@@ -42,11 +47,16 @@ struct Problem {
   // Gate (0) or up (1) as the activation takes it.
   ref::Matrix reference_d(int side) const;
 
-  // Returns A as a launch takes it whose a_dtype this is, in bytes. Between k and the pitch 16 bits are NaN.
+  // Returns A as a launch takes it whose a_dtype this is, in bytes. Between k and the pitch what is not NVFP4
+  // is NaN.
   std::vector<uint8_t> a_of(dualgemm_dtype_t a_dtype) const;
 
+  bool mxfp4() const { return b_dtype == DUALGEMM_DTYPE_MXFP4; }
+  // Returns the bytes of the factors of B1, and of B2.
+  size_t sfb_bytes() const;
+
  private:
-  ref::Operand left() const;
+  ref::Operand left() const, right(int side) const;
 };
 
 enum class Data {
@@ -64,6 +74,22 @@ enum class Data {
 // Returns the same with an A of this type: numbers of all its significant bits, and of 35 powers of two,
 // subnormal ones of fp16 among them. The alphas bring gate and up to a few units.
 Problem with_sixteen_bits(const Problem& p, dualgemm_dtype_t a_dtype, uint64_t seed);
+
+// The numbers of an A in FP8 and of MXFP4 weights.
+enum class Mx {
+  // All finite numbers of A, -0 among them. Factors that e4m3 has with all their elements, 2^-8 to 2^6, and
+  // in one of eight blocks smaller ones, which round; the alphas bring gate and up to a few units.
+  kFullRange,
+  // Integers from -3 to 3 in A, factors 1, 2 and 4: of a problem in kIntegers every sum is an integer, and
+  // exact in any order.
+  kIntegers,
+};
+
+// Returns the same with an A in FP8, and with B1 and B2 in MXFP4, of which the codes stay. Its k is a
+// multiple of 32.
+Problem with_fp8(const Problem& p, Mx data, uint64_t seed);
+// Gives the rows of B1 or of B2 exponents around `middle`, and takes these from their alpha.
+void give_exponents(Problem& p, int side, int middle, uint64_t seed);
 
 // A row of A has `pitch_padding` elements, a multiple of 32, beyond the next legal pitch, one of B1 twice as
 // many, one of B2 three times as many.

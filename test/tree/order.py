@@ -60,9 +60,10 @@ HOST_MODEL = [
     ['tuned.*'],
 ]
 HOST_CONVERT = [
-    ['nvfp4.*', 'floats.*', 'rules.*'],
-    ['conversion.*', 'moe.*', 'bands.*', 'quantize.cpp', 'import.cpp'],
-    ['convert.*', 'convert_host.cpp', 'moe_launch.cpp', 'moe_host.cpp'],
+    ['nvfp4.*', 'rules.*'],
+    ['floats.*'],
+    ['conversion.*', 'moe.*', 'mxfp4.*', 'bands.*', 'quantize.cpp', 'import.cpp'],
+    ['convert.*', 'convert_host.cpp', 'moe_launch.cpp', 'moe_host.cpp', 'mxfp4_launch.cpp', 'mxfp4_host.cpp'],
 ]
 HOST_LAUNCH = [
     ['arguments.*', 'supported.*', 'prepare_a.*'],

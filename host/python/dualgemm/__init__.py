@@ -12,7 +12,7 @@ from ._library import Error, cuda_runtime, load  # noqa: F401
 from ._prepared import Prepared
 from ._structures import *  # noqa: F401,F403 -- the numbers of the header
 from ._structures import (DTYPE_FP32, Device, InstanceInfo, MoeCombineArgs, MoeGatherArgs, MoePermuteArgs,
-                          QuantizeArgs, SfArgs, TuningInfo)
+                          PrepareMxfp4Args, QuantizeArgs, SfArgs, TuningInfo)
 from ._tensors import CPU as _CPU, CUDA as _CUDA, stream_handle as _stream
 
 
@@ -121,21 +121,26 @@ def sf_size(rows, k):
     return load().dualgemm_sf_size(_integer("rows", rows), _integer("k", k))
 
 
+def sf_size_of(dtype, rows, k):
+    """Returns the same for the factors of DTYPE_NVFP4 or DTYPE_MXFP4."""
+    return load().dualgemm_sf_size_of(_integer("dtype", dtype), _integer("rows", rows), _integer("k", k))
+
+
 def _quantize_args(x, q, sf, fields, kind):
     rules = _rules.QUANTIZE if fields.get("row_index") is None else _rules.GATHER
     return _in_place(_complete(QuantizeArgs, rules, {"x": x, "q": q, "sf": sf, **fields}), kind)
 
 
-def quantize(x, q, sf, *, stream=0, **fields):
-    """Calls dualgemm_quantize, which makes packed E2M1 and factors of x [rows, k].
+def quantize(x, q, sf=None, *, stream=0, **fields):
+    """Calls dualgemm_quantize, which makes packed E2M1 and factors of x [rows, k], or FP8 without factors.
 
     The fields are those of dualgemm_quantize_args_t. Tensors of two or three dimensions give rows, k, batch or groups,
-    pitches, strides and x_dtype, unless a field gives them. With OFFSETS `groups` has to be given. With a row_index
-    `rows` is the number of q's rows, and `x_rows` that of x's."""
+    pitches, strides, x_dtype and q_dtype, unless a field gives them; bytes in q are E2M1 unless q_dtype says FP8. With
+    OFFSETS `groups` has to be given. With a row_index `rows` is the number of q's rows, and `x_rows` that of x's."""
     load().dualgemm_quantize(_quantize_args(x, q, sf, fields, _CUDA), _stream(stream))
 
 
-def quantize_host(x, q, sf, **fields):
+def quantize_host(x, q, sf=None, **fields):
     """Calls dualgemm_quantize_host_ex, which does what quantize does, over host memory."""
     load().dualgemm_quantize_host_ex(_quantize_args(x, q, sf, fields, _CPU))
 
@@ -171,6 +176,22 @@ def sf_unswizzle(src, dst, rows, k, *, stream=0, **fields):
 def sf_unswizzle_host(src, dst, rows, k, **fields):
     """Does what sf_unswizzle does, over host memory."""
     load().dualgemm_sf_unswizzle_host(_sf_args(_rules.UNSWIZZLE, src, dst, rows, k, fields, _CPU))
+
+
+def _mxfp4_args(q, scales, sf, row_exponent, fields, kind):
+    return _in_place(_complete(PrepareMxfp4Args, _rules.PREPARE_MXFP4,
+                               {"q": q, "scales": scales, "sf": sf, "row_exponent": row_exponent, **fields}), kind)
+
+
+def prepare_mxfp4(q, scales, sf, row_exponent, *, stream=0, **fields):
+    """Calls dualgemm_prepare_mxfp4, which makes the factors and row exponents of a launch of MXFP4 as checkpoints hold
+    it. q [rows, k / 2] stays what B is; three dimensions are several matrices."""
+    load().dualgemm_prepare_mxfp4(_mxfp4_args(q, scales, sf, row_exponent, fields, _CUDA), _stream(stream))
+
+
+def prepare_mxfp4_host(q, scales, sf, row_exponent, **fields):
+    """Does what prepare_mxfp4 does, over host memory."""
+    load().dualgemm_prepare_mxfp4_host(_mxfp4_args(q, scales, sf, row_exponent, fields, _CPU))
 
 
 def _permute_args(topk_ids, experts, group_rows, row_token, token_row, fields, kind):

@@ -5,7 +5,7 @@ import operator
 
 from . import _structures as s
 from ._library import load
-from ._rules import ARGS, ATOMS, BY_ROW, OUTPUTS, PERMUTED
+from ._rules import ARGS, ATOMS, BY_ROW, OUTPUTS, PERMUTED, PREPARED
 from ._tensors import CPU, CUDA, view
 
 _KINDS = {CPU: "host", CUDA: "device", 3: "pinned host", 13: "managed"}  # kinds of memory, as DLPack numbers them
@@ -19,7 +19,7 @@ def initialised(kind):
     names = {s.Args: "args", s.Device: "device", s.InstanceInfo: "instance_info", s.SfArgs: "sf_args",
              s.QuantizeArgs: "quantize_args", s.MoePermuteArgs: "moe_permute_args",
              s.MoeGatherArgs: "moe_gather_args", s.MoeCombineArgs: "moe_combine_args",
-             s.TuningInfo: "tuning_info"}
+             s.PrepareMxfp4Args: "prepare_mxfp4_args", s.TuningInfo: "tuning_info"}
     structure = kind()
     getattr(load(), f"dualgemm_{names[kind]}_init_sized")(ctypes.byref(structure), ctypes.sizeof(kind))
     return structure
@@ -34,7 +34,7 @@ def _types(kind):
 def checked_view(structure, name, tensor):
     """Returns the View of a tensor of a structure. What the function writes is writable."""
     found = view(tensor, name)
-    outputs = PERMUTED if isinstance(structure, s.MoePermuteArgs) else OUTPUTS
+    outputs = {s.MoePermuteArgs: PERMUTED, s.PrepareMxfp4Args: PREPARED}.get(type(structure), OUTPUTS)
     if found.read_only and name in outputs: raise ValueError(f"{name}: this memory is read-only, or a copy")
     return found
 
@@ -137,14 +137,15 @@ class _Shapes:
     def count_problems(self):
         """Takes `batch` or `groups` from the first dimension of all matrices; with OFFSETS, from that of B1 and B2
         alone."""
-        if not hasattr(self.structure, "group_mode"): return
-        offsets, rules = self.structure.group_mode == s.GROUP_OFFSETS, self.rules
+        if not hasattr(self.structure, "batch"): return
+        mode = getattr(self.structure, "group_mode", s.GROUP_NONE)
+        offsets, rules = mode == s.GROUP_OFFSETS, self.rules
         counts = {name: count for name, count in self.problems.items() if not offsets or rules[name].count != BY_ROW}
         for name in self.problems.keys() - counts.keys():
             if self.problems[name] != 1:
                 raise ValueError(f"{name}: with OFFSETS the rows of all groups follow each other, in 2 dimensions")
         if len(set(counts.values())) > 1: raise ValueError(f"matrices of different numbers of problems: {counts}")
-        field = "batch" if self.structure.group_mode == s.GROUP_NONE else "groups"
+        field = "batch" if mode == s.GROUP_NONE else "groups"
         for name, count in counts.items():
             said = self.fields.get(field, count)
             if max(said, 1) != max(count, 1): raise ValueError(f"{field}={said}, and {name} has {count} problems")
@@ -166,7 +167,7 @@ def _check_size(structure, name, rule):
         if not tensor.gapless(ordered=False): raise ValueError(f"{name}: scale factors lie without gaps")
     elif (rule.pitch is None or len(tensor.shape) < 2) and not tensor.gapless(ordered=True):
         raise ValueError(f"{name}: its elements lie one behind the other")
-    need = rule.size(structure, load().dualgemm_sf_size)
+    need = rule.size(structure, load().dualgemm_sf_size_of)
     if tensor.size() < need: raise ValueError(f"{name}: has {tensor.size()} bytes, and {need} are needed")
 
 
@@ -175,7 +176,8 @@ def complete(kind, rules, fields):
     structure = fill(initialised(kind), fields)
     shapes = _Shapes(structure, rules, fields)
     for name, tensor in structure.views.items():
-        if rules[name].dtype_field and tensor.dtype is not None: shapes.put(rules[name].dtype_field, tensor.dtype)
+        said = rules[name].dtype_field and rules[name].said(tensor)
+        if said is not None: shapes.put(rules[name].dtype_field, said)
     for name, tensor in structure.views.items():
         _check_element(structure, name, rules[name])
         rule, dimensions = rules[name], len(tensor.shape or ())
@@ -197,7 +199,7 @@ def beside(structure, name, tensor, rule):
 
 def arguments(a=None, b1=None, b2=None, sfa=None, sfb1=None, sfb2=None, out=None, alpha1=1.0, alpha2=1.0, **fields):
     """Returns a dualgemm_args_t for these tensors. They give m, n, k, batch or groups, pitches, strides and the types
-    of A, C, D1, D2 and the biases, as far as they know them. Any of these, and every other field, may be given by
+    of A, B, C, D1, D2 and the biases, as far as they know them. Any of these, and every other field, may be given by
     name."""
     return complete(s.Args, ARGS, {"a": a, "b1": b1, "b2": b2, "sfa": sfa, "sfb1": sfb1, "sfb2": sfb2, "out": out,
                                    "alpha1": alpha1, "alpha2": alpha2, **fields})

@@ -104,7 +104,17 @@ class QuantizeArgs(Structure):
         ("global_scale_stride", c_int64),
         *_fields(c_void_p, "tensor_scales row_scale"),
         ("batch_stride_row_scale", c_int64), ("row_index", c_void_p),
-        *_fields(c_int32, "x_rows reserved0"),
+        *_fields(c_int32, "x_rows reserved0 q_dtype reserved1"),
+    ]
+
+
+class PrepareMxfp4Args(Structure):
+    """dualgemm_prepare_mxfp4_args_t"""
+    _fields_ = [
+        *_fields(c_uint32, "struct_size flags"),
+        *_fields(c_int32, "rows k batch reserved0"),
+        *_fields(c_void_p, "q scales sf row_exponent counts"),
+        *_fields(c_int64, "ldq pitch batch_stride_q batch_stride_scales batch_stride_sf batch_stride_row_exponent"),
     ]
 
 
@@ -135,6 +145,16 @@ class MoeCombineArgs(Structure):
         *_fields(c_void_p, "token_row c add out"),
         *_fields(c_int64, "ldc ld_add ld_out"),
         ("topk_weights", c_void_p),
+    ]
+
+
+class PrepareMxfp4Args(Structure):
+    """dualgemm_prepare_mxfp4_args_t"""
+    _fields_ = [
+        *_fields(c_uint32, "struct_size flags"),
+        *_fields(c_int32, "rows k batch reserved0"),
+        *_fields(c_void_p, "q scales sf row_exponent counts"),
+        *_fields(c_int64, "ldq pitch batch_stride_q batch_stride_scales batch_stride_sf batch_stride_row_exponent"),
     ]
 
 

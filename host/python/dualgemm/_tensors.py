@@ -70,7 +70,8 @@ class _Buffer(ctypes.Structure):
 
 
 # Names of elements by DLPack's type code, and by the format of a buffer.
-_CODES = {0: "int{}", 1: "uint{}", 2: "float{}", 4: "bfloat{}", 10: "float8_e4m3fn", 17: "float4_e2m1fn"}
+_CODES = {0: "int{}", 1: "uint{}", 2: "float{}", 4: "bfloat{}", 10: "float8_e4m3fn", 14: "float8_e8m0fnu",
+          17: "float4_e2m1fn"}
 _FORMATS = {**dict.fromkeys("efd", "float"), **dict.fromkeys("bhilqn", "int"), **dict.fromkeys("cBHILQN", "uint")}
 
 

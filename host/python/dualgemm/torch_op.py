@@ -17,7 +17,7 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ._library import explained
-from ._structures import SCALE_ROW, SCALE_TENSOR
+from ._structures import DTYPE_FP8_E4M3, DTYPE_NVFP4, SCALE_ROW, SCALE_TENSOR
 
 FILE = "libdualgemm_torch.so"
 _MODULE = "PyInit__direct"
@@ -92,12 +92,14 @@ def _launch_nvfp4(a, b, group_rows=None, **_):
             _atoms(a, a.shape[:-2], a.shape[-2], n, b.shape[0] if offsets else 0))
 
 
-def _quantize(x, scale_mode=0, row_index=None, group_rows=None, **_):
+def _quantize(x, scale_mode=0, row_index=None, group_rows=None, q_dtype=DTYPE_NVFP4, **_):
     rows, k, problems = x.shape[-2] if row_index is None else row_index.numel(), x.shape[-1], x.shape[:-2]
     groups = group_rows.numel() - 1 if group_rows is not None and x.dim() == 2 else 0
     scales = {SCALE_TENSOR: (3,), SCALE_ROW: (*problems, rows)}.get(scale_mode, (0,))
-    return (_matrix(x, torch.uint8, *problems, rows, k // 2), _atoms(x, problems, rows, k, groups),
-            x.new_empty(scales, dtype=torch.float32))
+    if q_dtype == DTYPE_FP8_E4M3:
+        q, sf = _matrix(x, torch.float8_e4m3fn, *problems, rows, k), x.new_empty((*problems, 0), dtype=torch.uint8)
+    else: q, sf = _matrix(x, torch.uint8, *problems, rows, k // 2), _atoms(x, problems, rows, k, groups)
+    return q, sf, x.new_empty(scales, dtype=torch.float32)
 
 
 def _swizzle(src, group_rows=None, **_):
@@ -107,6 +109,12 @@ def _swizzle(src, group_rows=None, **_):
 
 def _unswizzle(src, rows, k, **_):
     return src.new_empty((*src.shape[:-1], rows, k // 16), dtype=torch.uint8)
+
+
+def _prepare_mxfp4(q, scales, **_):
+    rows, atoms = (q.shape[-2] + 127) // 128, (2 * q.shape[-1] + 127) // 128  # of 128 rows by 128 elements
+    return (q.new_empty((*q.shape[:-2], rows * atoms * 512), dtype=torch.float8_e8m0fnu),
+            q.new_empty(q.shape[:-1], dtype=torch.int16), q.new_empty(4, dtype=torch.int32))
 
 
 def _permute(topk_ids, topk_weights, experts, **_):
@@ -129,9 +137,11 @@ def _of_b1(shapes):
 
 _SHAPES = {"swiglu": _of_b1(_launch), "swiglu_nvfp4": _of_b1(_launch_nvfp4), "linear": _launch,
            "linear_nvfp4": _launch_nvfp4, "quantize": _quantize, "sf_swizzle": _swizzle, "sf_unswizzle": _unswizzle,
+           "prepare_mxfp4": _prepare_mxfp4,
            "moe_permute": _permute, "moe_gather": _gather, "moe_combine": _combine,
            **dict.fromkeys(("swiglu_out", "linear_out", "quantize_out", "sf_swizzle_out", "sf_unswizzle_out",
-                            "moe_permute_out", "moe_gather_out", "moe_combine_out"), lambda **_: None)}
+                            "prepare_mxfp4_out", "moe_permute_out", "moe_gather_out", "moe_combine_out"),
+                           lambda **_: None)}
 
 
 # ---- fake kernels ----

@@ -19,10 +19,15 @@ struct OnH100 {
   ~OnH100() { sim::shim::set_machine(sim::kB200); }
 };
 
-// fp16 and bf16 of the integers 0 to 7.
-using Integers = uint16_t[8];
-constexpr Integers kFp16 = {0x0000, 0x3C00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700};
-constexpr Integers kBf16 = {0x0000, 0x3F80, 0x4000, 0x4040, 0x4080, 0x40A0, 0x40C0, 0x40E0};
+// The integers 0 to 7 in a type; and the sign of what its wgmma adds.
+struct Type {
+  int bits, sign;
+  uint16_t integers[8];
+  int k() const { return 256 / bits; }  // of a wgmma: 32 bytes
+};
+constexpr Type kFp16 = {16, 1, {0x0000, 0x3C00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700}};
+constexpr Type kBf16 = {16, 1, {0x0000, 0x3F80, 0x4000, 0x4040, 0x4080, 0x40A0, 0x40C0, 0x40E0}};
+constexpr Type kE4m3 = {8, -1, {0x00, 0x38, 0x40, 0x44, 0x48, 0x4A, 0x4C, 0x4E}};
 
 // The numbers of a matrix are 0 to 7, so that each sum is an integer below 2^12, exact in any order.
 struct Matrix {
@@ -34,27 +39,29 @@ struct Matrix {
       numbers.push_back((word ^ seed) % 8);
   }
   uint32_t at(int row, int column) const { return numbers.at(static_cast<size_t>(row * columns + column)); }
-  std::vector<uint32_t> pairs(const Integers& of) const {
-    std::vector<uint32_t> words;
-    for (size_t i = 0; i < numbers.size(); i += 2)
-      words.push_back(uint32_t{of[numbers[i + 1]]} << 16 | of[numbers[i]]);
-    return words;
+  std::vector<uint32_t> words(const Type& type) const {
+    const auto in_word = static_cast<size_t>(32 / type.bits);
+    std::vector<uint32_t> out(numbers.size() / in_word);
+    for (size_t i = 0; i < numbers.size(); ++i)
+      out[i / in_word] |= uint32_t{type.integers[numbers[i]]} << i % in_word * static_cast<size_t>(type.bits);
+    return out;
   }
 };
 
 void check_multiply(int n, void (*kernel)(const uint32_t*, const uint32_t*, float*),
-                    const Integers& of = kFp16) {
+                    const Type& type = kFp16) {
   INFO("n " << n);
-  const Matrix a(64, 16, 3), b(n, 64, 5);
-  DeviceArray<uint32_t> a_device(a.pairs(of)), b_device(b.pairs(of));
+  const Matrix a(64, type.k(), 3), b(n, 4 * type.k(), 5);
+  DeviceArray<uint32_t> a_device(a.words(type)), b_device(b.words(type));
   DeviceArray<float> d(static_cast<size_t>(64 * n));
   launch(kernel, 128, a_device.data(), b_device.data(), d.data());
   const std::vector<float> got = d.host();
   int wrong = 0;
   for (int row = 0; row < 64; ++row)
     for (int column = 0; column < n; ++column) {
-      uint32_t sum = 0;
-      for (int k = 0; k < 16; ++k) sum += 2 * a.at(row, k) * b.at(column, 16 + k);
+      int sum = 0;
+      for (int k = 0; k < type.k(); ++k)
+        sum += 2 * type.sign * static_cast<int>(a.at(row, k) * b.at(column, type.k() + k));
       wrong += got[static_cast<size_t>(row * n + column)] != static_cast<float>(sum);
     }
   CHECK(wrong == 0);
@@ -98,6 +105,15 @@ TEST_CASE_METHOD(OnH100, "wgmma: the same of bf16", "[ptx][sm90]") {
   check_multiply(160, wgmma_bf16_n160, kBf16);
   check_multiply(192, wgmma_bf16_n192, kBf16);
   check_multiply(256, wgmma_bf16_n256, kBf16);
+}
+
+TEST_CASE_METHOD(OnH100, "wgmma: the same of e4m3, with the sign of A inverted", "[ptx][sm90]") {
+  check_multiply(8, wgmma_e4m3_n8, kE4m3);
+  check_multiply(16, wgmma_e4m3_n16, kE4m3);
+  check_multiply(32, wgmma_e4m3_n32, kE4m3);
+  check_multiply(64, wgmma_e4m3_n64, kE4m3);
+  check_multiply(128, wgmma_e4m3_n128, kE4m3);
+  check_multiply(256, wgmma_e4m3_n256, kE4m3);
 }
 
 // Element j of row r of matrix i goes to the row of lane 8 i + j, place r (PTX ISA 9.0, 9.7.14.5.16, .trans).
@@ -162,6 +178,16 @@ TEST_CASE_METHOD(OnH100, "lop3_select: bits of x where the mask has ones, else o
   DeviceArray<uint32_t> in_device(in), out(3);
   launch(lop3_select, 3, in_device.data(), out.data());
   CHECK(out.host() == std::vector<uint32_t>{0xCACACACA, 0x12345678, 0x87654321});
+}
+
+// The bytes 0 to 3 are those of the first operand, 4 to 7 those of the second; 8 more asks for copies of the
+// byte's sign. The upper half of a selector does not count.
+TEST_CASE_METHOD(OnH100, "prmt: each nibble of the selector chooses a byte, or its sign", "[ptx][sm90]") {
+  const std::vector<uint32_t> in = {0x44332211, 0x887766F5, 0x00007654, 0x44332211, 0x887766F5, 0xABCD0123,
+                                    0x44332211, 0x887766F5, 0x0000FC8D, 0x44332211, 0x887766F5, 0x00004444};
+  DeviceArray<uint32_t> in_device(in), out(4);
+  launch(prmt, 4, in_device.data(), out.data());
+  CHECK(out.host() == std::vector<uint32_t>{0x887766F5, 0x11223344, 0xFFFF0000, 0xF5F5F5F5});
 }
 
 TEST_CASE_METHOD(OnH100, "half_twice: the lower or the upper half, in both", "[ptx][sm90]") {

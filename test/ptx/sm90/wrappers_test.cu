@@ -13,7 +13,7 @@ namespace ptx = dualgemm::ptx;
 
 namespace {
 
-constexpr int kRowWords = 32;  // of 64 elements of 16 bits: 128 bytes
+constexpr int kRowWords = 32;  // of 64 elements of 16 bits, or of 128 of 8: 128 bytes
 
 struct OfF16 {
   template <int kCount>
@@ -27,9 +27,16 @@ struct OfBf16 {
     ptx::wgmma_m64k16_f32_bf16(d, a, b);
   }
 };
+struct OfE4m3 {
+  template <int kCount>
+  static __device__ void multiply(float (&d)[kCount], const uint32_t (&a)[4], uint64_t b) {
+    ptx::wgmma_m64k32_f32_e4m3(d, a, b);
+  }
+};
 
 // D = A B^T twice over, for A of 64 rows and 16 elements of K, as pairs [64][8], and B of kN rows and 64, as
-// [kN][32], of which those from 16 on count. Both wgmma are one group.
+// [kN][32], of which those from 16 on count. Both wgmma are one group. Of e4m3 there are four numbers where
+// there is a pair, and D = - A B^T twice over.
 template <int kN, class Wgmma = OfF16>
 __device__ void multiply(const uint32_t* a, const uint32_t* b, float* d) {
   __shared__ __align__(1024) uint32_t rows[kN * kRowWords];
@@ -96,6 +103,12 @@ MULTIPLY(wgmma_bf16_n128, 128, OfBf16)
 MULTIPLY(wgmma_bf16_n160, 160, OfBf16)
 MULTIPLY(wgmma_bf16_n192, 192, OfBf16)
 MULTIPLY(wgmma_bf16_n256, 256, OfBf16)
+MULTIPLY(wgmma_e4m3_n8, 8, OfE4m3)
+MULTIPLY(wgmma_e4m3_n16, 16, OfE4m3)
+MULTIPLY(wgmma_e4m3_n32, 32, OfE4m3)
+MULTIPLY(wgmma_e4m3_n64, 64, OfE4m3)
+MULTIPLY(wgmma_e4m3_n128, 128, OfE4m3)
+MULTIPLY(wgmma_e4m3_n256, 256, OfE4m3)
 
 // Element n of a matrix, row by row, is n and 64 more for each matrix before it. Lane i names row i of 32,
 // each 16 bytes and as many between; all are written out.
@@ -138,6 +151,9 @@ __global__ void mul_rn_bf16x2(const uint32_t* in, uint32_t* out) {
 }
 __global__ void lop3_select(const uint32_t* in, uint32_t* out) {
   out[threadIdx.x] = ptx::lop3_select(in[3 * threadIdx.x], in[3 * threadIdx.x + 1], in[3 * threadIdx.x + 2]);
+}
+__global__ void prmt(const uint32_t* in, uint32_t* out) {
+  out[threadIdx.x] = ptx::prmt(in[3 * threadIdx.x], in[3 * threadIdx.x + 1], in[3 * threadIdx.x + 2]);
 }
 __global__ void half_twice(uint32_t x, uint32_t* out) {
   for (int half = 0; half < 2; ++half) out[half] = ptx::half_twice(x, half);

@@ -9,7 +9,11 @@
 namespace sim::protocol {
 
 constexpr uint32_t kMapFloat16 = 6, kMapBfloat16 = 9;  // CUtensorMapDataType
-constexpr uint32_t kF16 = 0, kBf16 = 1;                // of the instruction descriptor
+constexpr uint32_t kF16 = 0, kBf16 = 1, kOther = 2;    // the first two of the instruction descriptor
+
+static uint32_t type_of(DenseFormat format) {
+  return format == DenseFormat::kF16 ? kF16 : format == DenseFormat::kBf16 ? kBf16 : kOther;
+}
 
 static std::string swizzle_name(uint32_t span) {
   return span == 0 ? "no swizzle" : std::to_string(span) + "-byte swizzle";
@@ -44,10 +48,10 @@ void DescriptorCheck::report(const char* rule_id, const AsyncIssue& issue, const
 void DescriptorCheck::issue(const AsyncIssue& issue) {
   if (issue.wgmma != nullptr) {
     const WgmmaOp& op = *issue.wgmma;
-    const uint32_t type = op.bf16 ? kBf16 : kF16;
+    const uint32_t a_type = type_of(op.formats.a), b_type = type_of(op.formats.b);
     if (!op.a_in_registers)
-      check(issue, {"matrix A", op.a_desc, kWgmmaRows, op.a_mn_major, type}, issue.thread.cta);
-    check(issue, {"matrix B", op.b_desc, uint32_t(op.n), op.b_mn_major, type}, issue.thread.cta);
+      check(issue, {"matrix A", op.a_desc, kWgmmaRows, op.a_mn_major, a_type}, issue.thread.cta);
+    check(issue, {"matrix B", op.b_desc, uint32_t(op.n), op.b_mn_major, b_type}, issue.thread.cta);
     return;
   }
   const bool mma = issue.kind == AsyncIssue::Kind::kMma;

@@ -281,7 +281,7 @@ class KernelDecoder {
       if (inst.operation == Operation::wgmma_mma) type = ptx::Type::kNone;
       inst.operands.push_back(resolve_operand(statement.operands[i], type, names, statement));
     }
-    if (inst.operation == Operation::wgmma_mma) check_wgmma(inst);
+    if (inst.operation == Operation::wgmma_mma) read_wgmma(inst);
     const bool memory = inst.operation == Operation::ld || inst.operation == Operation::st;
     if (inst.type == ptx::Type::kB128 && memory) {  // one access, of two halves
       if (inst.vector != 1)

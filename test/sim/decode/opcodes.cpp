@@ -39,6 +39,11 @@ constexpr Group kGroups[] = {
      "m64n80k16 m64n88k16 m64n96k16 m64n104k16 m64n112k16 m64n120k16 m64n128k16 m64n136k16 "
      "m64n144k16 m64n152k16 m64n160k16 m64n168k16 m64n176k16 m64n184k16 m64n192k16 m64n200k16 "
      "m64n208k16 m64n216k16 m64n224k16 m64n232k16 m64n240k16 m64n248k16 m64n256k16"},
+    {"@wgmma_byte_shape",
+     "m64n8k32 m64n16k32 m64n24k32 m64n32k32 m64n40k32 m64n48k32 m64n56k32 m64n64k32 m64n72k32 "
+     "m64n80k32 m64n88k32 m64n96k32 m64n104k32 m64n112k32 m64n120k32 m64n128k32 m64n136k32 m64n144k32 "
+     "m64n152k32 m64n160k32 m64n168k32 m64n176k32 m64n184k32 m64n192k32 m64n200k32 m64n208k32 "
+     "m64n216k32 m64n224k32 m64n232k32 m64n240k32 m64n248k32 m64n256k32"},
     {"@collector", "collector::a::fill collector::a::use collector::a::lastuse collector::a::discard"},
 };
 
@@ -170,6 +175,8 @@ constexpr OpcodeRow kRows[] = {
     // Tensor core of Hopper
     {"wgmma", "mma_async sync aligned f32 f16", "@wgmma_shape", "DSssss?ss", wgmma_mma},
     {"wgmma", "mma_async sync aligned f32 bf16", "@wgmma_shape", "DSssss?ss", wgmma_mma},
+    {"wgmma", "mma_async sync aligned f32 e4m3", "@wgmma_byte_shape e5m2", "DSssss?ss", wgmma_mma},
+    {"wgmma", "mma_async sync aligned f32 e5m2", "@wgmma_byte_shape e4m3", "DSssss?ss", wgmma_mma},
     {"wgmma", "fence sync aligned", "", "", wgmma_fence},
     {"wgmma", "commit_group sync aligned", "", "", wgmma_commit},
     {"wgmma", "wait_group sync aligned", "", "s", wgmma_wait},

@@ -13,6 +13,7 @@
 #include "sim/alu/alu.h"
 #include "sim/alu/lanes.h"
 #include "sim/decode/kernel_info.h"
+#include "sim/engine/numerics.h"
 #include "sim/mem/global.h"
 #include "sim/parse/module.h"
 
@@ -85,7 +86,8 @@ struct Inst {
   Space source_space = Space::kGeneric;  // last state space: the same when only one is written
   uint8_t vector = 1;                    // .v2 .v4 .v8
   uint8_t repeat = 0;                    // .x1 .. .x128 of tcgen05.ld/st
-  uint16_t columns = 0;                  // N of wgmma.mma_async
+  uint16_t columns = 0;                  // N of wgmma.mma_async ...
+  DenseFormats formats{};                // ... and the formats of its A and B
   std::bitset<size_t(Q::kCount)> qualifiers;
   std::vector<Operand> operands;
   uint32_t rejoin = kNowhere;     // branches: where diverged lanes meet again

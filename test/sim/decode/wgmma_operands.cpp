@@ -2,15 +2,18 @@
 //
 //   d, a-desc, b-desc, scale-d, imm-scale-a, imm-scale-b, imm-trans-a, imm-trans-b    A in shared memory
 //   d, {a0..a3}, b-desc, scale-d, imm-scale-a, imm-scale-b, imm-trans-b               A in registers
+//
+// with the transpositions only if A and B have 16 bits.
 #include "sim/decode/wgmma_operands.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "sim/fault.h"
 
 namespace sim {
 
-constexpr size_t kFragments = 4;  // registers of A in a thread: 16 x 16 elements of 16 bits, 32 threads
+constexpr size_t kFragments = 4;  // registers of A in a thread: 16 rows of 32 bytes, 32 threads
 constexpr size_t kFactors = 4, kTranspositions = 6;  // the first operands of each kind
 
 template <class Visit>
@@ -29,12 +32,27 @@ static void for_matrix_registers(const Inst& inst, Visit&& visit) {
   if (inst.operands[1].kind == Operand::Kind::kVector) for_registers(inst.operands[1], visit);
 }
 
-void check_wgmma(const Inst& inst) {
+static std::optional<DenseFormat> format_named(const std::string& qualifier) {
+  if (qualifier == "f16") return DenseFormat::kF16;
+  if (qualifier == "bf16") return DenseFormat::kBf16;
+  if (qualifier == "e4m3") return DenseFormat::kE4m3;
+  if (qualifier == "e5m2") return DenseFormat::kE5m2;
+  return std::nullopt;
+}
+
+void read_wgmma(Inst& inst) {
   const auto refuse = [&](FaultKind kind, const std::string& text) {
     throw Fault(kind, text + ": " + describe(*inst.statement));
   };
-  if (inst.statement->qualifiers.size() != 7)
+  // mma_async sync aligned, the shape, and the types of D, A and B
+  const std::vector<std::string>& qualifiers = inst.statement->qualifiers;
+  constexpr size_t kTypeA = 5, kTypeB = 6;
+  const auto format = [&](size_t i) {
+    return i < qualifiers.size() ? format_named(qualifiers[i]) : std::nullopt;
+  };
+  if (qualifiers.size() != kTypeB + 1 || !format(kTypeA) || !format(kTypeB))
     refuse(FaultKind::kSyntax, "wgmma.mma_async needs one shape and the types of D, A and B");
+  inst.formats = {*format(kTypeA), *format(kTypeB)};
   const Operand &d = inst.operands[0], &a = inst.operands[1];
   if (d.items.size() * 2 != inst.columns)
     refuse(FaultKind::kSyntax, std::to_string(d.items.size()) +
@@ -43,9 +61,11 @@ void check_wgmma(const Inst& inst) {
   const bool a_in_registers = a.kind == Operand::Kind::kVector;
   if (a_in_registers && a.items.size() != kFragments)
     refuse(FaultKind::kSyntax, std::to_string(a.items.size()) + " registers of A, which has 4");
-  if (inst.operands.size() != (a_in_registers ? 7 : 8))
-    refuse(FaultKind::kSyntax, "wgmma.mma_async has " + std::to_string(inst.operands.size()) +
-                                   " operands: it transposes what lies in shared memory, no registers");
+  const size_t transposable = element_bytes(inst.formats.a) != 2 ? 0 : a_in_registers ? 1 : 2;
+  if (inst.operands.size() != kTranspositions + transposable)
+    refuse(FaultKind::kSyntax,
+           "wgmma.mma_async has " + std::to_string(inst.operands.size()) +
+               " operands: it transposes matrices of 16 bits in shared memory, and nothing else");
   for (size_t i = kFactors; i < inst.operands.size(); ++i) {
     const Value& value = inst.operands[i].value;
     const int64_t number = int64_t(value.constant);

@@ -6,9 +6,9 @@
 
 namespace sim {
 
-// Throws Fault kSyntax for operands that ptxas refuses, kUnsupported for elements that are not separate
-// registers.
-void check_wgmma(const Inst& inst);
+// Sets Inst::formats. Throws Fault kSyntax for types and operands that ptxas refuses, kUnsupported for
+// elements that are not separate registers.
+void read_wgmma(Inst& inst);
 
 // Sets Kernel::wgmma_registers, and Inst::wgmma_registers of every instruction.
 void find_wgmma_registers(Kernel& kernel);

@@ -168,27 +168,27 @@ void execute_block_scaled(const MmaOp& op, const MmaShape& shape, const CtaMemor
 
 // ---- dense ----
 
-float decode_dense(const MmaOp& op, int type, const uint8_t* bytes) {
-  if (op.kind == MmaKind::kTf32) {  // the low 13 bits of the float are not looked at
-    uint32_t word;
-    std::memcpy(&word, bytes, sizeof word);
-    return std::bit_cast<float>(word & ~0x1FFFu);
-  }
-  uint16_t half;
-  std::memcpy(&half, bytes, sizeof half);
-  return type == 0 ? f16_to_f32(half) : bf16_to_f32(half);
+DenseFormat format_of(const MmaOp& op, int type) {
+  if (op.kind == MmaKind::kTf32) return DenseFormat::kTf32;
+  return type == 0 ? DenseFormat::kF16 : DenseFormat::kBf16;
+}
+
+float decode_dense(DenseFormat format, const uint8_t* bytes) {
+  uint32_t code = 0;
+  std::memcpy(&code, bytes, size_t(element_bytes(format)));
+  return dense_to_f32(format, code);
 }
 
 struct DenseOperand {
   SmemDescriptor desc;
-  int type;
+  DenseFormat format;
   bool mn_major, negate;
 };
 
 // Fetches rows x k floats from shared memory.
-void fetch_dense(const MmaOp& op, const MmaShape& shape, const DenseOperand& operand, const Bytes& smem,
-                 int rows, float* out) {
-  const int size = op.kind == MmaKind::kTf32 ? 4 : 2;
+void fetch_dense(const MmaShape& shape, const DenseOperand& operand, const Bytes& smem, int rows,
+                 float* out) {
+  const int size = element_bytes(operand.format);
   const int per_chunk = static_cast<int>(kChunk) / size;
   const int outer = operand.mn_major ? shape.k : rows;                 // strided dimension
   const int chunks = (operand.mn_major ? rows : shape.k) / per_chunk;  // of the contiguous one
@@ -199,7 +199,7 @@ void fetch_dense(const MmaOp& op, const MmaShape& shape, const DenseOperand& ope
                                                         : k_major_address(operand.desc, index, chunk),
                                        kChunk);
       for (int e = 0; e < per_chunk; ++e) {
-        const float value = decode_dense(op, operand.type, bytes + e * size);
+        const float value = decode_dense(operand.format, bytes + e * size);
         const int row = operand.mn_major ? c * per_chunk + e : i;
         const int k = operand.mn_major ? i : c * per_chunk + e;
         out[row * shape.k + k] = operand.negate ? -value : value;
@@ -224,24 +224,22 @@ void fetch_dense_from_tmem(const MmaOp& op, const MmaShape& shape, const Tmem& t
 
 void execute_dense(const MmaOp& op, const MmaShape& shape, const CtaMemory* ctas) {
   const int rows = shape.rows_per_cta(op.cta_group), b_rows = shape.b_rows_per_cta(op.cta_group);
-  const DenseOperand b_operand{decode_smem_descriptor(op.b_desc), shape.b_type, shape.b_mn_major,
+  const DenseFormats formats{format_of(op, shape.a_type), format_of(op, shape.b_type)};
+  const DenseOperand b_operand{decode_smem_descriptor(op.b_desc), formats.b, shape.b_mn_major,
                                shape.negate_b};
   std::vector<float> a(static_cast<size_t>(rows * shape.k)), b(static_cast<size_t>(shape.n * shape.k));
   std::vector<uint32_t> cells(static_cast<size_t>(shape.n));
-  const bool f16 = op.kind == MmaKind::kF16 && shape.a_type == 0;  // B has the type of A
-  const int least = f16 ? kLeastExponentF16 : kLeastExponentBf16;
   for (int cta = 0; cta < op.cta_group; ++cta)
-    fetch_dense(op, shape, b_operand, *ctas[cta].smem, b_rows,
-                &b[static_cast<size_t>(cta * b_rows * shape.k)]);
+    fetch_dense(shape, b_operand, *ctas[cta].smem, b_rows, &b[static_cast<size_t>(cta * b_rows * shape.k)]);
 
   for (int cta = 0; cta < op.cta_group; ++cta) {
     const CtaMemory& memory = ctas[cta];
     if (op.a_in_tmem) {
       fetch_dense_from_tmem(op, shape, *memory.tmem, a.data());
     } else {
-      const DenseOperand a_operand{decode_smem_descriptor(op.a_desc), shape.a_type, shape.a_mn_major,
+      const DenseOperand a_operand{decode_smem_descriptor(op.a_desc), formats.a, shape.a_mn_major,
                                    shape.negate_a};
-      fetch_dense(op, shape, a_operand, *memory.smem, rows, a.data());
+      fetch_dense(shape, a_operand, *memory.smem, rows, a.data());
     }
     for (int m = 0; m < rows; ++m) {
       if (op.accumulate) read_d(op, shape, memory, cta, m, cells.data());
@@ -251,10 +249,10 @@ void execute_dense(const MmaOp& op, const MmaShape& shape, const CtaMemory* ctas
         if (op.accumulate)
           c = shape.d_is_f16 ? f16_to_f32(static_cast<uint16_t>(cell)) : std::bit_cast<float>(cell);
         const double sum = mma_dense_sum(&a[static_cast<size_t>(m * shape.k)],
-                                         &b[static_cast<size_t>(n * shape.k)], least, shape.k, c);
+                                         &b[static_cast<size_t>(n * shape.k)], formats, shape.k, c);
         // f16 accumulators sit in the low half of a cell. Their rounding is assumed: to nearest even.
         cell = shape.d_is_f16 ? f64_to_f16(sum, Round::kNearestEven)
-                              : std::bit_cast<uint32_t>(f64_to_f32_toward_zero(sum));
+                              : std::bit_cast<uint32_t>(round_dense(sum, formats));
       }
       write_d(op, shape, memory, cta, m, cells.data());
     }

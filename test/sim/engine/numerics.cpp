@@ -144,6 +144,17 @@ float e4m3_to_f32(uint8_t code) {
 
 float e5m2_to_f32(uint8_t code) { return f16_to_f32(static_cast<uint16_t>(code << 8)); }
 
+float dense_to_f32(DenseFormat f, uint32_t code) {
+  switch (f) {
+    case DenseFormat::kF16: return f16_to_f32(uint16_t(code));
+    case DenseFormat::kBf16: return bf16_to_f32(uint16_t(code));
+    case DenseFormat::kTf32: return std::bit_cast<float>(code & ~0x1FFFu);  // the low 13 bits do not count
+    case DenseFormat::kE4m3: return e4m3_to_f32(uint8_t(code));
+    case DenseFormat::kE5m2: return e5m2_to_f32(uint8_t(code));
+  }
+  return 0;
+}
+
 float ue8m0_to_f32(uint8_t code) { return code == 0xFF ? nan32() : std::ldexp(1.0f, code - 127); }
 
 uint16_t f32_to_f16(float x, Round r, bool saturate) {
@@ -218,9 +229,11 @@ float div_full(float a, float b, bool flush) {
   return approximate(double{flushed(a, flush)} / double{flushed(b, flush)}, flush);
 }
 
-float f64_to_f32_toward_zero(double x) {
+float f64_to_f32_toward_zero(double x, int places) {
   if (std::isnan(x)) return nan32();
-  const float truncated = round_to_f32(x, Round::kZero, false);
+  const uint32_t dropped = (1u << (kF32.mantissa_bits - places)) - 1;
+  const float truncated =
+      std::bit_cast<float>(std::bit_cast<uint32_t>(round_to_f32(x, Round::kZero, false)) & ~dropped);
   if (std::fabs(x) >= 0x1p128) return std::copysign(std::numeric_limits<float>::infinity(), truncated);
   return truncated + 0.0f;  // a result that truncates to nothing is +0
 }

@@ -87,29 +87,42 @@ struct TileVariant {
 };
 std::vector<TileVariant> tile_variants();
 
-// The exponents of the smallest normal numbers of the dense kinds' operands: of f16, and of bf16 and tf32
-// alike. A subnormal operand is aligned as if it had this exponent.
-constexpr int kLeastExponentF16 = -14, kLeastExponentBf16 = -126;
+// The formats of the dense kinds' operands.
+enum class DenseFormat : uint8_t { kF16, kBf16, kTf32, kE4m3, kE5m2 };
+constexpr int element_bytes(DenseFormat f) {
+  return f == DenseFormat::kTf32 ? 4 : f <= DenseFormat::kBf16 ? 2 : 1;
+}
+float dense_to_f32(DenseFormat f, uint32_t code);
 
-// Computes one output of the dense kinds (f16, bf16, tf32 operands given as floats, k <= 64): products are
-// exact, aligned to the largest exponent among products and c, truncated to 25 fractional bits, and added
-// exactly. `least` is the exponent of the smallest normal number of the operands' format. The caller rounds
-// the result.
-double mma_dense_sum(const float* a, const float* b, int least, int k, float c);
+// What decides how products are added up. Both formats are of one size.
+struct DenseFormats {
+  DenseFormat a, b;
+};
 
-// Computes the same for every output of a tile with k = 16, rounded toward zero to f32, fast and bit-equal to
-// the sum above. a is rows x 16, b cols x 16, d rows x cols accumulators (row-major), which are read when
-// `accumulate` is set.
-constexpr int kDenseTileDepth = 16;
-void mma_dense_tile(const float* a, const float* b, int least, int rows, int cols, bool accumulate, float* d);
+// Computes one output of the dense kinds (operands given as floats, k <= 64): products are exact, aligned to
+// the largest exponent among products and c, truncated to 25 fractional bits, or to 13 if operands are of 8
+// bits, and added exactly. The caller rounds the result, to f32 by round_dense.
+double mma_dense_sum(const float* a, const float* b, DenseFormats formats, int k, float c);
+float round_dense(double sum, DenseFormats formats);
+
+// Computes the same for every output of a tile with rows of 32 bytes, rounded to f32, fast and bit-equal to
+// the sum above. The operands are of 8 or 16 bits, so k is 32 or 16. a is rows x k, b cols x k, d rows x cols
+// accumulators (row-major), which are read when `accumulate` is set.
+constexpr int kDenseRowBytes = 32;
+constexpr int dense_depth(DenseFormats formats) { return kDenseRowBytes / element_bytes(formats.a); }
+void mma_dense_tile(const float* a, const float* b, DenseFormats formats, int rows, int cols, bool accumulate,
+                    float* d);
 
 // Returns, for tests, the variants of mma_dense_tile that this processor can run, fastest first.
 struct DenseTileVariant {
   const char* name;
-  void (*run)(const float* a, const float* b, int least, int rows, int cols, bool accumulate, float* d);
+  void (*run)(const float* a, const float* b, DenseFormats formats, int rows, int cols, bool accumulate,
+              float* d);
 };
 std::vector<DenseTileVariant> dense_tile_variants();
-// A value beyond the range becomes infinity, as the tensor core gives, and NaN becomes 0x7FFFFFFF.
-float f64_to_f32_toward_zero(double x);
+
+// Keeps `places` fractional bits. A value beyond the range becomes infinity, as the tensor core gives, and
+// NaN becomes 0x7FFFFFFF.
+float f64_to_f32_toward_zero(double x, int places = 23);
 
 }  // namespace sim

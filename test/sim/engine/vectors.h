@@ -33,12 +33,12 @@ SIM_INLINE T all_bits(const V& vector) {
   return all;
 }
 
-// Stores sums as they are, and rounded toward zero to float by clearing the bits that float has no room for.
-// That is right for zero and for magnitudes from 2^-126, the smallest normal number of float, to below
-// `limit`. In lanes with any other sum `rare` becomes negative.
-template <class F, class L, class D>
+// Stores sums as they are, and rounded toward zero to floats of `kPlaces` fractional bits by clearing the
+// bits that they have no room for. That is right for zero and for magnitudes from 2^-126, the smallest normal
+// number of float, to below `limit`. In lanes with any other sum `rare` becomes negative.
+template <class F, int kPlaces = 23, class L, class D>
 SIM_INLINE void round_sums(const D& sum, double limit, double* sums, float* out, L& rare) {
-  constexpr int kNoRoom = 52 - 23;  // bits of the significands of double and of float
+  constexpr int kNoRoom = 52 - kPlaces;  // double has 52 fractional bits
   const L magnitude = (L)sum & std::numeric_limits<int64_t>::max();
   mark_outside<L>(rare, magnitude, std::bit_cast<int64_t>(0x1p-126), std::bit_cast<int64_t>(limit));
   const D cut = (D)((L)sum & ~((int64_t{1} << kNoRoom) - 1));

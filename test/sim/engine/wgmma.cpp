@@ -3,49 +3,58 @@
 
 #include <cstring>
 
-#include "sim/engine/numerics.h"
 #include "sim/fault.h"
 #include "sim/text.h"
 
 namespace sim {
 
-constexpr uint32_t kElementsPerChunk = 8;  // of 16 bits
+// Says which rows of a matrix are meant, and where they lie.
+struct Rows {
+  uint64_t descriptor;
+  bool mn_major;
+  uint32_t first, count;
+  uint32_t element_bytes;
+};
 
-// Calls visit(address, row, k) for every chunk of rows [first, first + rows), where row and k are those of
-// its first element; the others follow along K, or along M or N when the operand is MN-major.
+// Calls visit(address, row, k) for every chunk of the rows, where row and k are those of its first element;
+// the others follow along K, or along M or N when the operand is MN-major.
 template <class Visit>
-static void for_chunks(uint64_t descriptor, bool mn_major, uint32_t first, uint32_t rows, Visit&& visit) {
-  const SmemDescriptor d = decode_wgmma_descriptor(descriptor);
-  if (mn_major) {
-    for (uint32_t k = 0; k < kWgmmaDepth; ++k)
-      for (uint32_t row = first; row < first + rows; row += kElementsPerChunk)
-        visit(mn_major_address(d, row / kElementsPerChunk, k), row, k);
+static void for_chunks(const Rows& rows, Visit&& visit) {
+  const SmemDescriptor d = decode_wgmma_descriptor(rows.descriptor);
+  const uint32_t depth = kWgmmaRowBytes / rows.element_bytes, per_chunk = kChunk / rows.element_bytes;
+  const uint32_t end = rows.first + rows.count;
+  if (rows.mn_major) {
+    for (uint32_t k = 0; k < depth; ++k)
+      for (uint32_t row = rows.first; row < end; row += per_chunk)
+        visit(mn_major_address(d, row / per_chunk, k), row, k);
   } else {
-    for (uint32_t row = first; row < first + rows; ++row)
-      for (uint32_t k = 0; k < kWgmmaDepth; k += kElementsPerChunk)
-        visit(k_major_address(d, row, k / kElementsPerChunk), row, k);
+    for (uint32_t row = rows.first; row < end; ++row)
+      for (uint32_t k = 0; k < depth; k += per_chunk) visit(k_major_address(d, row, k / per_chunk), row, k);
   }
 }
 
-static std::vector<ByteRange> footprint(uint64_t descriptor, bool mn_major, uint32_t first, uint32_t rows) {
+static Rows rows_of(const WgmmaOp& op, bool of_b, uint32_t first, uint32_t count) {
+  return {of_b ? op.b_desc : op.a_desc, of_b ? op.b_mn_major : op.a_mn_major, first, count,
+          static_cast<uint32_t>(element_bytes(op.formats.a))};
+}
+
+static std::vector<ByteRange> footprint(const Rows& rows) {
   std::vector<uint32_t> chunks;
-  for_chunks(descriptor, mn_major, first, rows,
-             [&](uint32_t address, uint32_t, uint32_t) { chunks.push_back(address); });
+  for_chunks(rows, [&](uint32_t address, uint32_t, uint32_t) { chunks.push_back(address); });
   return merged_chunks(std::move(chunks));
 }
 
-static void read_operand(const WgmmaOp& op, bool of_b, const Bytes& smem, uint32_t rows, float* out) {
-  const bool mn_major = of_b ? op.b_mn_major : op.a_mn_major;
-  for_chunks(of_b ? op.b_desc : op.a_desc, mn_major, 0, rows,
-             [&](uint32_t address, uint32_t row, uint32_t k) {
-               const uint8_t* bytes = smem.view(address, kChunk);
-               for (uint32_t e = 0; e < kElementsPerChunk; ++e) {
-                 uint16_t bits;
-                 std::memcpy(&bits, bytes + 2 * e, sizeof bits);
-                 out[mn_major ? (row + e) * kWgmmaDepth + k : row * kWgmmaDepth + k + e] =
-                     wgmma_element(op, bits, of_b);
-               }
-             });
+static void read_operand(const WgmmaOp& op, bool of_b, const Bytes& smem, uint32_t count, float* out) {
+  const Rows rows = rows_of(op, of_b, 0, count);
+  const uint32_t depth = static_cast<uint32_t>(op.depth()), size = rows.element_bytes;
+  for_chunks(rows, [&](uint32_t address, uint32_t row, uint32_t k) {
+    const uint8_t* bytes = smem.view(address, kChunk);
+    for (uint32_t e = 0; e < kChunk / size; ++e) {
+      uint32_t code = 0;
+      std::memcpy(&code, bytes + size * e, size);
+      out[rows.mn_major ? (row + e) * depth + k : row * depth + k + e] = wgmma_element(op, code, of_b);
+    }
+  });
 }
 
 SmemDescriptor decode_wgmma_descriptor(uint64_t bits) {
@@ -81,15 +90,15 @@ void check_wgmma(const WgmmaOp& op) {
 
 std::vector<ByteRange> wgmma_bytes_of_a(const WgmmaOp& op, int warp) {
   if (op.a_in_registers) return {};
-  return footprint(op.a_desc, op.a_mn_major, static_cast<uint32_t>(warp * kWgmmaWarpRows), kWgmmaWarpRows);
+  return footprint(rows_of(op, false, static_cast<uint32_t>(warp * kWgmmaWarpRows), kWgmmaWarpRows));
 }
 
 std::vector<ByteRange> wgmma_bytes_of_b(const WgmmaOp& op) {
-  return footprint(op.b_desc, op.b_mn_major, 0, static_cast<uint32_t>(op.n));
+  return footprint(rows_of(op, true, 0, static_cast<uint32_t>(op.n)));
 }
 
-float wgmma_element(const WgmmaOp& op, uint16_t bits, bool of_b) {
-  const float value = op.bf16 ? bf16_to_f32(bits) : f16_to_f32(bits);
+float wgmma_element(const WgmmaOp& op, uint32_t code, bool of_b) {
+  const float value = dense_to_f32(of_b ? op.formats.b : op.formats.a, code);
   return (of_b ? op.negate_b : op.negate_a) ? -value : value;
 }
 

@@ -22,8 +22,8 @@ constexpr uint32_t kWarpgroup = 4;  // warps
 // A wgmma.mma_async from the moment when the first warp comes to it until it has completed.
 struct WgmmaGathering {
   WgmmaOp op;
-  std::vector<uint64_t> numbers;                    // of the parts of the warps, as the observer knows them
-  std::array<float, kWgmmaRows * kWgmmaDepth> a{};  // of A in registers
+  std::vector<uint64_t> numbers;  // of the parts of the warps, as the observer knows them
+  std::vector<float> a;           // of A in registers
 };
 
 struct Warpgroup {
@@ -43,7 +43,8 @@ struct WgmmaWarp {
     uint64_t mma = 0;            // 1 + number of the latest wgmma.mma_async that has it; 0: none
     bool accumulator = false;    // of that one, else a fragment of A
     uint16_t place = 0;          // of that accumulator ...
-    uint16_t columns = 0;        // ... and the N of that shape
+    uint16_t columns = 0;        // ... and the N ...
+    uint16_t depth = 0;          // ... and the K of that shape
     uint64_t mma_fences = 0;     // wgmma.fence that the warp had executed by then
     const Inst* user = nullptr;  // the latest instruction beside wgmma.mma_async that named it ...
     uint64_t user_fences = 0;    // ... after so many wgmma.fence

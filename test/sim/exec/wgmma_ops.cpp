@@ -92,7 +92,7 @@ WgmmaOp wgmma_operands(const Exec& x, const Inst& inst) {
   constexpr size_t kBDesc = 2, kScaleD = 3, kScaleA = 4, kScaleB = 5;
   WgmmaOp op;
   op.n = inst.columns;
-  op.bf16 = inst.has(Q::kBf16);
+  op.formats = inst.formats;
   op.a_in_registers = inst.operands[1].kind == Operand::Kind::kVector;
   if (!op.a_in_registers) op.a_desc = x.uniform(inst.operands[1].value, "the descriptor of A");
   op.b_desc = x.uniform(inst.operands[kBDesc].value, "the descriptor of B");
@@ -100,6 +100,7 @@ WgmmaOp wgmma_operands(const Exec& x, const Inst& inst) {
   const auto constant = [&](size_t i) { return int64_t(inst.operands[i].value.constant); };
   op.negate_a = constant(kScaleA) < 0;
   op.negate_b = constant(kScaleB) < 0;
+  if (inst.operands.size() - 1 == kScaleB) return op;  // nothing is transposed
   op.b_mn_major = constant(inst.operands.size() - 1) != 0;
   op.a_mn_major = !op.a_in_registers && constant(inst.operands.size() - 2) != 0;
   return op;
@@ -128,6 +129,7 @@ void take_registers(Exec& x, const Inst& inst, bool accumulate) {
   WgmmaWarp& state = *x.warp.wgmma;
   const uint64_t number = state.issued + 1;
   const size_t accumulators = inst.columns / 2;
+  const uint16_t depth = uint16_t(dense_depth(inst.formats));
   for (size_t i = 0; i < inst.wgmma_registers.size(); ++i) {
     const uint32_t id = inst.wgmma_registers[i];
     const bool accumulator = i < accumulators;
@@ -135,8 +137,9 @@ void take_registers(Exec& x, const Inst& inst, bool accumulate) {
     Use& use = state.uses[id];
     // The tensor core keeps accumulators of one shape in order by itself, and two uses that only read do not
     // conflict.
-    const bool same_place = use.mma != 0 && use.accumulator == accumulator &&
-                            (!accumulator || (use.place == place && use.columns == inst.columns));
+    const bool same_place =
+        use.mma != 0 && use.accumulator == accumulator &&
+        (!accumulator || (use.place == place && use.columns == inst.columns && use.depth == depth));
     const bool flies = use.mma > state.retired;
     if (flies && use.mma != number && !same_place) in_flight(x, id, use);
     check_fenced(x, id, use, state, same_place);
@@ -151,20 +154,21 @@ void take_registers(Exec& x, const Inst& inst, bool accumulate) {
     use.accumulator = accumulator;
     use.place = place;
     use.columns = inst.columns;
+    use.depth = depth;
     use.mma_fences = state.fences;
     use.mma_inst = &inst;
   }
 }
 
 void gather_fragments(Exec& x, const Inst& inst, WgmmaGathering& mma) {
-  const int warp = int(part_of(x.warp));
+  const int warp = int(part_of(x.warp)), size = element_bytes(mma.op.formats.a);
   for (int j = 0; j < int(inst.operands[1].items.size()); ++j)
     for (int lane = 0; lane < 32; ++lane) {
       const uint32_t bits = uint32_t(x.source(inst.operands[1].items[size_t(j)], uint32_t(lane)));
       const MatrixCell cell = wgmma_a_cell(warp, lane, j);
-      float* to = &mma.a[size_t(cell.row * kWgmmaDepth + cell.column)];
-      to[0] = wgmma_element(mma.op, uint16_t(bits), false);
-      to[1] = wgmma_element(mma.op, uint16_t(bits >> 16), false);
+      float* to = &mma.a[size_t(cell.row * mma.op.depth() + cell.column / size)];
+      for (int e = 0; e < 4 / size; ++e)
+        to[e] = wgmma_element(mma.op, bits >> (8 * size * e) & (~0u >> (32 - 8 * size)), false);
     }
 }
 
@@ -185,7 +189,7 @@ void for_accumulators(const Inst& inst, int part, Visit&& visit) {
 void execute(Cta& cta, uint32_t first, const Inst& inst, WgmmaGathering& mma) {
   const WgmmaOp& op = mma.op;
   static thread_local std::vector<float> b, d;
-  b.resize(size_t(op.n * kWgmmaDepth));
+  b.resize(size_t(op.n * op.depth()));
   d.resize(size_t(kWgmmaRows * op.n));
   if (!op.a_in_registers) read_wgmma_a(op, cta.shared, mma.a.data());
   read_wgmma_b(op, cta.shared, b.data());
@@ -197,8 +201,7 @@ void execute(Cta& cta, uint32_t first, const Inst& inst, WgmmaGathering& mma) {
           to[places[lane]] = std::bit_cast<float>(uint32_t(registers[reg * 32 + lane]));
       });
     }
-  mma_dense_tile(mma.a.data(), b.data(), op.bf16 ? kLeastExponentBf16 : kLeastExponentF16, kWgmmaRows, op.n,
-                 op.accumulate, d.data());
+  mma_dense_tile(mma.a.data(), b.data(), op.formats, kWgmmaRows, op.n, op.accumulate, d.data());
   for (uint32_t part = 0; part < kWarpgroup; ++part) {
     Warp& warp = *cta.warps[first + part];
     for_accumulators(inst, int(part), [&warp, from = d.data()](uint32_t reg, const int(&places)[32]) {
@@ -291,6 +294,7 @@ void wgmma_mma(Exec& x, const Inst& inst) {
     check_start(x, "matrix B", op.b_desc);
     at->mma = std::make_shared<WgmmaGathering>();
     at->mma->op = op;
+    at->mma->a.resize(size_t(kWgmmaRows * op.depth()));
   }
   const std::shared_ptr<WgmmaGathering> mma = at->mma;
   take_registers(x, inst, op.accumulate);

@@ -344,12 +344,12 @@ TEST_CASE("numerics: without accumulation the old contents do not matter", "[mma
 
 TEST_CASE("numerics: dense sums truncate to 25 fractional bits of the largest exponent", "[mma]") {
   const float a[2] = {1.0f, std::ldexp(1.0f, -13)}, b[2] = {1.0f, std::ldexp(1.5f, -12)};
-  constexpr int kLeast = -14;
-  CHECK(sim::mma_dense_sum(a, b, kLeast, 2, 0) == 1.0 + 0x1p-25);  // 1.5 * 2^-25 loses its half
+  constexpr sim::DenseFormats kF16{sim::DenseFormat::kF16, sim::DenseFormat::kF16};
+  CHECK(sim::mma_dense_sum(a, b, kF16, 2, 0) == 1.0 + 0x1p-25);  // 1.5 * 2^-25 loses its half
   const float negative[2] = {-1.0f, -std::ldexp(1.0f, -13)};
-  CHECK(sim::mma_dense_sum(negative, b, kLeast, 2, 0) == -1.0 - 0x1p-25);  // toward zero on both sides
-  CHECK(std::isnan(sim::mma_dense_sum(a, b, kLeast, 2, NAN)));
-  CHECK(sim::mma_dense_sum(a, b, kLeast, 2, -kInfinity) == -kInfinity);
+  CHECK(sim::mma_dense_sum(negative, b, kF16, 2, 0) == -1.0 - 0x1p-25);  // toward zero on both sides
+  CHECK(std::isnan(sim::mma_dense_sum(a, b, kF16, 2, NAN)));
+  CHECK(sim::mma_dense_sum(a, b, kF16, 2, -kInfinity) == -kInfinity);
   CHECK(bits_of(sim::f64_to_f32_toward_zero(0x1.FFFFFFFp127)) == 0x7F7FFFFF);
   CHECK(sim::f64_to_f32_toward_zero(0x1p128) == kInfinity);
   CHECK(bits_of(sim::f64_to_f32_toward_zero(-0x1p-150)) == 0);
@@ -358,14 +358,14 @@ TEST_CASE("numerics: dense sums truncate to 25 fractional bits of the largest ex
 TEST_CASE("numerics: dense sums align a subnormal operand by the smallest normal exponent", "[mma]") {
   // Two products cancel, and a third lies some binary places below them. The last place that is left was
   // measured on an H100: 2^-26 beside 2^-22 * 2^13 and 2^-24 beside 2^-24 * 2^15, both 2^-9.
-  const auto left = [](int subnormal, int place, int least) {
+  const auto left = [](int subnormal, int place, sim::DenseFormat f) {
     const float low = std::ldexp(1.0f, subnormal), high = std::ldexp(1.0f, -9 - subnormal);
     const float a[3] = {low, std::ldexp(1.0f, place + 12), -low}, b[3] = {high, std::ldexp(1.0f, -12), high};
-    const double sum = sim::mma_dense_sum(a, b, least, 3, 0);
-    CHECK(sim::mma_dense_sum(b, a, least, 3, 0) == sum);
+    const double sum = sim::mma_dense_sum(a, b, {f, f}, 3, 0);
+    CHECK(sim::mma_dense_sum(b, a, {f, f}, 3, 0) == sum);
     return sum;
   };
-  constexpr int kF16 = -14, kBf16 = -126;
+  using enum sim::DenseFormat;
   CHECK(left(-22, -26, kF16) == 0x1p-26);
   CHECK(left(-22, -27, kF16) == 0);
   CHECK(left(-24, -24, kF16) == 0x1p-24);
@@ -374,7 +374,95 @@ TEST_CASE("numerics: dense sums align a subnormal operand by the smallest normal
   CHECK(left(-24, -35, kBf16) == 0);
   // A zero has no place: the largest number beside it cuts nothing.
   const float a[2] = {0, 0x1p-14f}, b[2] = {0x1p15f, 0x1p-14f};
-  CHECK(sim::mma_dense_sum(a, b, kF16, 2, 0) == 0x1p-28);
+  CHECK(sim::mma_dense_sum(a, b, {kF16, kF16}, 2, 0) == 0x1p-28);
+}
+
+TEST_CASE("numerics: sums of 8-bit operands keep 13 places of every term and of the result", "[mma]") {
+  using enum sim::DenseFormat;
+  constexpr sim::DenseFormats kFormats{kE4m3, kE4m3};
+  std::vector<float> a(32), b(32);
+  const auto sum = [&](float c, sim::DenseFormats formats = {kE4m3, kE4m3}) {
+    const float result = sim::round_dense(sim::mma_dense_sum(a.data(), b.data(), formats, 32, c), formats);
+    float tile[1] = {c};
+    sim::mma_dense_tile(a.data(), b.data(), formats, 1, 1, true, tile);
+    CHECK(bits_of(tile[0]) == bits_of(result));
+    return result;
+  };
+  const auto product = [&](size_t k, float x, float y) { a[k] = x, b[k] = y; };
+  // The third product has bits of 2^-13 and 2^-14 beside two of 1 that cancel, wherever the three are.
+  for (const size_t place : {1u, 15u, 16u, 31u}) {
+    a.assign(32, 0), b.assign(32, 0);
+    product(0, 1, 1);
+    product(place, 0x1.8p-7f, 0x1p-6f);
+    product(place == 7 ? 8 : 7, -1, 1);
+    CHECK(sum(0) == 0x1p-13f);
+    a[place] = -a[place];
+    CHECK(sum(0) == -0x1p-13f);  // toward zero on both sides
+  }
+  SECTION("an accumulator is a term") {
+    a.assign(32, 0), b.assign(32, 0);
+    product(20, 0x1.8p-5f, 0x1p-6f);  // 2^-11 + 2^-12
+    CHECK(sum(2) == 2 + 0x1p-11f + 0x1p-12f);
+    CHECK(sum(3.5f) == 3.5f + 0x1p-11f + 0x1p-12f);
+    CHECK(sum(4) == 4 + 0x1p-11f);
+    CHECK(sum(0x1p12f) == 0x1p12f);
+    CHECK(sum(0x1p-24f) == 0x1.8p-11f + 0x1p-24f);  // 13 places below 2^-11
+    CHECK(sum(0x1p-25f) == 0x1.8p-11f);
+    // Of 4096 and nearly 1, which is far above all products, 4096.5 is left before 32 is added.
+    a.assign(32, 1), b.assign(32, 1);
+    CHECK(sum(-0x1.000FFEp12f) == -4064.5f);
+  }
+  SECTION("a sum above its terms loses last places") {
+    for (size_t k = 0; k < 32; ++k) product(k, 1, 1);
+    product(31, 0x1p-6f, 0x1p-6f);
+    CHECK(sum(0) == 31);  // 2^-12 is kept of the product, but not beside 2^4
+    product(31, 0x1p-4f, 0x1p-5f);
+    CHECK(sum(0) == 31 + 0x1p-9f);
+    product(31, 0x1p-5f, 0x1p-5f);
+    CHECK(sum(0) == 31);
+  }
+  SECTION("without products an accumulator loses what lies below 13 places, and -0 its sign") {
+    a.assign(32, 0), b.assign(32, -0.0f);
+    CHECK(sum(0x1.FFFFFEp0f) == 0x1.FFF8p0f);
+    CHECK(sum(-0x1.FFFFFEp0f) == -0x1.FFF8p0f);
+    CHECK(sum(0x1p-139f) == 0x1p-139f);
+    CHECK(sum(0x1.8p-139f) == 0x1p-139f);
+    CHECK(bits_of(sum(-0x1p-140f)) == 0);
+    CHECK(bits_of(sum(-0.0f)) == 0);
+  }
+  SECTION("a subnormal factor has the exponent of the smallest normal number") {
+    const auto last_place = [&](float low, float high, sim::DenseFormats formats) {
+      for (int place = 10;; --place) {
+        a.assign(32, 0), b.assign(32, 0);
+        product(0, low, high);
+        product(1, -low, high);
+        product(2, std::ldexp(1.0f, place / 2), std::ldexp(1.0f, place - place / 2));
+        if (sum(0, formats) == 0) return place + 1;
+      }
+    };
+    // Measured on an H100: 2^-1 beside 2^6 * 2^6, 2^-11 beside 2^-9 * 2^8.
+    CHECK(last_place(0x1p6f, 0x1p6f, kFormats) == -1);
+    CHECK(last_place(0x1p-9f, 0x1p8f, kFormats) == -11);
+    CHECK(last_place(0x1p8f, 0x1p-9f, kFormats) == -11);
+    // 2^-9 is a normal number of e5m2, and 2^-16 is as its 2^-14.
+    CHECK(last_place(0x1p-9f, 0x1p8f, {kE5m2, kE4m3}) == -14);
+    CHECK(last_place(0x1p8f, 0x1p-9f, {kE5m2, kE4m3}) == -11);
+    CHECK(last_place(0x1p8f, 0x1p-9f, {kE4m3, kE5m2}) == -14);
+    CHECK(last_place(0x1p-16f, 0x1p8f, {kE5m2, kE4m3}) == -19);
+  }
+  SECTION("NaN and infinities") {
+    a.assign(32, 1), b.assign(32, 1);
+    constexpr sim::DenseFormats kWide{kE5m2, kE5m2};
+    CHECK(bits_of(sum(-NAN)) == 0x7FFFFFFF);
+    CHECK(sum(-kInfinity) == -kInfinity);
+    product(3, kInfinity, 2);
+    CHECK(sum(0, kWide) == kInfinity);
+    CHECK(bits_of(sum(-kInfinity, kWide)) == 0x7FFFFFFF);
+    product(3, kInfinity, 0);
+    CHECK(bits_of(sum(0, kWide)) == 0x7FFFFFFF);
+    product(3, -NAN, 1);
+    CHECK(bits_of(sum(0, kWide)) == 0x7FFFFFFF);
+  }
 }
 
 }  // namespace mma_numerics_test

@@ -17,18 +17,29 @@
 namespace wgmma_test {
 
 using sim_test::Machine;
-using Matrix = std::vector<std::vector<int>>;  // small integers, which both formats hold
+using Matrix = std::vector<std::vector<int>>;  // small integers, which all formats hold
 
-inline uint16_t encode(int value, bool bf16) {
-  if (bf16) return uint16_t(std::bit_cast<uint32_t>(float(value)) >> 16);
-  if (value == 0) return 0;
-  const int magnitude = std::abs(value), exponent = std::bit_width(unsigned(magnitude)) - 1;
-  return uint16_t((value < 0 ? 0x8000 : 0) | (exponent + 15) << 10 |
-                  ((magnitude << (10 - exponent)) & 0x3FF));
-}
+// A format of operands, with the name that it has in an instruction.
+struct Format {
+  const char* name;
+  int bits, mantissa_bits, bias;
 
-// A layout says where the 16-byte chunk lies that holds 8 elements along the contiguous dimension: `chunk`
-// counts along this dimension, `line` along the other one.
+  uint32_t bytes() const { return uint32_t(bits) / 8; }
+  uint32_t depth() const { return 32 / bytes(); }  // of a matrix
+  uint32_t encode(int value) const {
+    if (value == 0) return 0;
+    const int magnitude = std::abs(value), exponent = std::bit_width(unsigned(magnitude)) - 1;
+    const int significand = mantissa_bits >= exponent ? magnitude << (mantissa_bits - exponent)
+                                                      : magnitude >> (exponent - mantissa_bits);
+    return (value < 0 ? 1u << (bits - 1) : 0) | uint32_t(exponent + bias) << mantissa_bits |
+           (uint32_t(significand) & ((1u << mantissa_bits) - 1));
+  }
+};
+inline constexpr Format kF16{"f16", 16, 10, 15}, kBf16{"bf16", 16, 7, 127}, kE4m3{"e4m3", 8, 3, 7},
+    kE5m2{"e5m2", 8, 2, 15};
+
+// A layout says where a 16-byte chunk of elements along the contiguous dimension lies: `chunk` counts along
+// this dimension, `line` along the other one.
 struct Layout {
   const char* name;
   bool mn_major;
@@ -39,12 +50,14 @@ struct Layout {
   uint64_t descriptor(uint32_t at) const {
     return at >> 4 | uint64_t(leading >> 4) << 16 | uint64_t(stride >> 4) << 32 | uint64_t(swizzle) << 62;
   }
-  uint32_t element(uint32_t row, uint32_t k) const {
-    return mn_major ? place(k, row / 8) + 2 * (row % 8) : place(row, k / 8) + 2 * (k % 8);
+  uint32_t element(uint32_t row, uint32_t k, uint32_t bytes) const {
+    const uint32_t per_chunk = 16 / bytes;
+    return mn_major ? place(k, row / per_chunk) + bytes * (row % per_chunk)
+                    : place(row, k / per_chunk) + bytes * (k % per_chunk);
   }
 };
 
-// Tiles of `rows` rows that are 16 deep; the largest take 256 rows of 128 bytes.
+// Tiles of `rows` rows of 32 bytes, or MN-major of 16 elements; the largest take 256 rows of 128 bytes.
 inline std::vector<Layout> layouts(uint32_t rows) {
   const uint32_t lines_bytes = rows * 16;  // of a column of chunks
   return {
@@ -84,13 +97,13 @@ constexpr uint32_t kA = 0, kB = 16384, kImageBytes = kB + 32768;
 // memory, %rd10 and %rd11 descriptors of A and B, %a0..3 the fragments, %p1 true, %p2 false.
 struct Program {
   uint32_t n = 64, warpgroups = 1, threads = 128;  // `warpgroups` store results
-  bool bf16 = false;
+  Format a_format = kF16, b_format = kF16;
   std::string body;
   std::string before = "fence.proxy.async; bar.sync 0;";  // after the image was stored
   std::string fence = "wgmma.fence.sync.aligned;";        // after the registers were loaded
   std::string after;                                      // before the results are stored
 
-  std::string type() const { return bf16 ? "bf16" : "f16"; }
+  std::string types() const { return std::string(a_format.name) + "." + b_format.name; }
   std::string accumulators(uint32_t first = 0) const {
     std::string out = "{";
     for (uint32_t i = 0; i < n / 2; ++i) out += (i ? ", %f" : "%f") + std::to_string(first + i);
@@ -100,8 +113,8 @@ struct Program {
   // the descriptors.
   std::string mma(bool shared, const std::string& end, uint32_t first = 0, const std::string& a = "",
                   const std::string& b = "%rd11") const {
-    return "wgmma.mma_async.sync.aligned.m64n" + std::to_string(n) + "k16.f32." + type() + "." + type() +
-           " " + accumulators(first) + ", " +
+    return "wgmma.mma_async.sync.aligned.m64n" + std::to_string(n) + "k" + std::to_string(a_format.depth()) +
+           ".f32." + types() + " " + accumulators(first) + ", " +
            (!a.empty() ? a
             : shared   ? "%rd10"
                        : "{%a0, %a1, %a2, %a3}") +
@@ -150,11 +163,15 @@ FILL:
 struct Problem {
   Program program;
   Layout a_layout = layouts(64)[1], b_layout = layouts(64)[1];
-  Matrix a = random_matrix(64, 16, 1), b, c;  // b has n rows
+  Matrix a, b, c;  // b has n rows
   explicit Problem(Program p)
-      : program(std::move(p)), b(random_matrix(program.n, 16, 2)), c(random_matrix(64, program.n, 3, 100)) {
+      : program(std::move(p)),
+        a(random_matrix(64, depth(), 1)),
+        b(random_matrix(program.n, depth(), 2)),
+        c(random_matrix(64, program.n, 3, 100)) {
     b_layout = layouts(program.n)[1];
   }
+  uint32_t depth() const { return program.a_format.depth(); }
 };
 
 // What the checkers found, rule by rule.
@@ -174,20 +191,20 @@ inline Matrix run(const Problem& problem, const std::string& mode = "default", u
                   sim::Observer* observer = nullptr) {
   const Program& program = problem.program;
   std::vector<uint8_t> image(kImageBytes);
-  const auto put = [&](uint32_t base, const Matrix& matrix, const Layout& layout) {
+  const auto put = [&](uint32_t base, const Matrix& matrix, const Layout& layout, const Format& format) {
     for (uint32_t row = 0; row < matrix.size(); ++row)
-      for (uint32_t k = 0; k < 16; ++k) {
-        const uint16_t bits = encode(matrix[row][k], program.bf16);
-        std::memcpy(&image[base + layout.element(row, k)], &bits, 2);
+      for (uint32_t k = 0; k < problem.depth(); ++k) {
+        const uint32_t code = format.encode(matrix[row][k]);
+        std::memcpy(&image[base + layout.element(row, k, format.bytes())], &code, format.bytes());
       }
   };
-  put(kA, problem.a, problem.a_layout);
-  put(kB, problem.b, problem.b_layout);
+  put(kA, problem.a, problem.a_layout, program.a_format);
+  put(kB, problem.b, problem.b_layout, program.b_format);
   std::vector<float> c(program.threads * program.n / 2);
   std::vector<uint32_t> fragments(program.threads * 4);
   // Element (row, column) of D is in register 4 * (column / 8) + 2 * (row % 16 / 8) + column % 2 of this
-  // thread, and elements (row, column) and (row, column + 1) of A in register 2 * (column / 8) + row % 16 /
-  // 8.
+  // thread. Byte i of a row of A is byte i % 4 of register 2 * (i / 16) + row % 16 / 8 of the thread that has
+  // column i / 2 of D.
   const auto thread = [](uint32_t row, uint32_t column) {
     return row / 16 * 32 + row % 8 * 4 + column % 8 / 2;
   };
@@ -198,10 +215,10 @@ inline Matrix run(const Problem& problem, const std::string& mode = "default", u
     for (uint32_t row = 0; row < 64; ++row) {
       for (uint32_t column = 0; column < program.n; ++column)
         c[group * 64 * program.n + place(row, column)] = float(problem.c[row][column]);
-      for (uint32_t k = 0; k < 16; k += 2)
-        fragments[(group * 128 + thread(row, k)) * 4 + 2 * (k / 8) + row % 16 / 8] =
-            encode(problem.a[row][k], program.bf16) | uint32_t(encode(problem.a[row][k + 1], program.bf16))
-                                                          << 16;
+      const uint32_t size = program.a_format.bytes();
+      for (uint32_t i = 0; i < 32; i += size)
+        fragments[(group * 128 + thread(row, i / 2)) * 4 + 2 * (i / 16) + row % 16 / 8] |=
+            program.a_format.encode(problem.a[row][i / size]) << 8 * (i % 4);
     }
   Machine machine;
   uint8_t* image_at = machine.make(image);
@@ -229,7 +246,7 @@ inline Matrix expected(const Problem& problem, int factor = 1, bool accumulate =
   for (uint32_t row = 0; row < 64; ++row)
     for (uint32_t column = 0; column < problem.program.n; ++column) {
       int sum = 0;
-      for (uint32_t k = 0; k < 16; ++k) sum += problem.a[row][k] * problem.b[column][k];
+      for (uint32_t k = 0; k < problem.depth(); ++k) sum += problem.a[row][k] * problem.b[column][k];
       out[row][column] = factor * sum + (accumulate ? problem.c[row][column] : 0);
     }
   return out;

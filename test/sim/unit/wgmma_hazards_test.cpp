@@ -117,6 +117,13 @@ TEST_CASE("wgmma: registers that threads used are fenced before the tensor core 
     refused(program, {"register %f0 was an accumulator of a wgmma of another shape"});
     program.body = rs(program) + kCommit + kFence + rs(half) + kWait;
     refused(program, {"register %f0 is an accumulator of a wgmma in flight"});
+    Program bytes = program;  // another K
+    bytes.a_format = bytes.b_format = kE4m3;
+    const std::string of_bytes = bytes.mma(false, "%p1, 1, 1");
+    program.body = rs(program) + kCommit + wait(0) + of_bytes + kWait;
+    refused(program, {"register %f0 was an accumulator of a wgmma of another shape"});
+    program.body = rs(program) + kCommit + kFence + of_bytes + kWait;
+    refused(program, {"register %f0 is an accumulator of a wgmma in flight"});
     program.body = rs(half) + kCommit + kFence + rs(half, 2) + kWait;  // the same shape, shifted
     refused(program, {"register %f2 is an accumulator of a wgmma in flight"});
   }
@@ -215,6 +222,18 @@ TEST_CASE("wgmma: descriptors and elements that mean nothing", "[wgmma]") {
   CHECK(load("m64n8k16.f32.f16.f16 {%f0,%f1,%f2,%f3}, %rd10, %rd11, %p1, 2, 1, 0, 0") == FaultKind::kSyntax);
   CHECK(load("m64n8k16.f32.f16.f16 {%f0,%f1,%f2,%f3}, {%a0,%a1,%a2,%a3}, %rd11, %p1, 1, 1, 0, 0") ==
         FaultKind::kSyntax);
+  const std::string eight = " {%f0,%f1,%f2,%f3}, %rd10, %rd11, %p1, 1, 1";
+  CHECK(load("m64n8k32.f32.e4m3.e5m2" + eight + ", 0, 0") == FaultKind::kSyntax);  // no transpositions
+  CHECK(load("m64n8k32.f32.e4m3.e5m2" + eight + ", 0") == FaultKind::kSyntax);
+  CHECK(load("m64n8k32.f32.e4m3.e4m3 {%f0,%f1,%f2,%f3}, {%a0,%a1,%a2,%a3}, %rd11, %p1, 1, 1, 0") ==
+        FaultKind::kSyntax);
+  CHECK(load("m64n8k32.f32.e4m3.e4m3 {%f0,%f1,%f2,%f3}, {%a0,%a1}, %rd11, %p1, 1, 1") == FaultKind::kSyntax);
+  CHECK(load("m64n8k32.f32.e4m3.e4m3 {%f0,%f1,%f2,%f3}, %rd10, %rd11, %p1, 1, 0") == FaultKind::kSyntax);
+  CHECK(load("m64n8k32.f32.e4m3" + eight) == FaultKind::kSyntax);
+  CHECK(load("m64n8k32.e4m3.e4m3.f32" + eight) == FaultKind::kSyntax);
+  for (const char* form : {"m64n8k16.f32.e4m3.e4m3", "m64n8k32.f32.f16.f16", "m64n8k32.f32.e4m3.f16",
+                           "m64n8k32.f16.e4m3.e4m3", "m64n8k32.s32.s8.s8", "m64n8k8.f32.tf32.tf32"})
+    CHECK(load(form + eight) == FaultKind::kUnsupported);
   CHECK(load("m64n12k16.f32.f16.f16 {%f0,%f1,%f2,%f3,%f4,%f5}, %rd10, %rd11, %p1, 1, 1, 0, 0") ==
         FaultKind::kUnsupported);
 }

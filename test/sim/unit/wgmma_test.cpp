@@ -12,17 +12,55 @@ using sim::FaultKind;
 using sim_test::fault_of;
 using sim_test::says;
 
-TEST_CASE("wgmma: every N, both types, A from registers and from shared memory", "[wgmma]") {
+TEST_CASE("wgmma: every N, both types of 16 bits, A from registers and from shared memory", "[wgmma]") {
   for (uint32_t n = 8; n <= 256; n += 8) {
     Program program;
     program.n = n;
-    program.bf16 = n % 16 == 0;
+    program.a_format = program.b_format = n % 16 == 0 ? kBf16 : kF16;
     const bool shared = n % 24 == 0;
     program.body = program.mma(shared, shared ? "%p1, 1, 1, 0, 0" : "%p1, 1, 1, 0") + kWait;
     const Problem problem(program);
-    CAPTURE(n, program.bf16, shared);
+    CAPTURE(n, program.types(), shared);
     CHECK(run(problem) == expected(problem));
   }
+}
+
+TEST_CASE("wgmma: every N, every pair of types of 8 bits, A from registers and from shared memory",
+          "[wgmma]") {
+  // An exponent is at most 6, so sums below 2^14 are exact in steps of 2^-7.
+  for (uint32_t n = 8; n <= 256; n += 8) {
+    Program program;
+    program.n = n;
+    program.a_format = n / 8 % 2 == 0 ? kE4m3 : kE5m2;
+    program.b_format = n / 16 % 2 == 0 ? kE4m3 : kE5m2;
+    const bool shared = n % 24 == 0;
+    program.body = program.mma(shared, "%p1, 1, 1") + kWait;
+    const Problem problem(program);
+    CAPTURE(n, program.types(), shared);
+    CHECK(run(problem) == expected(problem));
+  }
+}
+
+TEST_CASE("wgmma: K-major layouts and signs of 8-bit operands", "[wgmma]") {
+  const uint32_t n = 96;
+  const size_t i = GENERATE(0u, 1u, 2u, 3u);
+  const Layout a = layouts(64)[i], b = layouts(n)[3 - i];
+  const auto [end, factor, accumulate] =
+      GENERATE(Catch::Generators::table<std::string, int, bool>({{"%p1, 1, 1", 1, true},
+                                                                 {"%p1, -1, 1", -1, true},
+                                                                 {"%p1, 1, -1", -1, true},
+                                                                 {"%p2, -1, -1", 1, false}}));
+  Program program;
+  program.n = n;
+  program.a_format = kE4m3;
+  program.b_format = kE5m2;
+  const bool shared = GENERATE(false, true);
+  program.body = program.mma(shared, end) + kWait;
+  Problem problem(program);
+  problem.a_layout = a;
+  problem.b_layout = b;
+  CAPTURE(a.name, b.name, end, shared);
+  CHECK(run(problem) == expected(problem, factor, accumulate));
 }
 
 TEST_CASE("wgmma: every layout of A and of B", "[wgmma]") {
@@ -93,10 +131,14 @@ TEST_CASE("wgmma: signs, and accumulators that are not read", "[wgmma]") {
 
 TEST_CASE("wgmma: a chain onto the same accumulators, clean and equal under every schedule", "[wgmma]") {
   Program program;
-  program.body = program.mma(false, "%p2, 1, 1, 0") + program.mma(true, "%p1, 1, 1, 0, 0") +
-                 "wgmma.commit_group.sync.aligned;\n" + program.mma(false, "%p1, 1, 1, 0") +
-                 "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 1;\n" +
-                 program.mma(false, "%p1, 1, 1, 0") + kWait;
+  const bool bytes = GENERATE(false, true);
+  if (bytes) program.a_format = program.b_format = kE4m3;
+  const auto mma = [&](bool shared, const std::string& scale_d) {
+    return program.mma(shared, scale_d + (bytes ? ", 1, 1" : shared ? ", 1, 1, 0, 0" : ", 1, 1, 0"));
+  };
+  program.body = mma(false, "%p2") + mma(true, "%p1") + "wgmma.commit_group.sync.aligned;\n" +
+                 mma(false, "%p1") + "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 1;\n" +
+                 mma(false, "%p1") + kWait;
   const Problem problem(program);
   for (const sim::Mode& mode : sim::modes())
     for (uint64_t seed = 0; seed < 4; ++seed) {
@@ -122,8 +164,11 @@ TEST_CASE("watched: the parts of a wgmma, their bytes, and the instructions arou
   using Sync = sim::SyncEvent::Kind;
   Program program;
   program.n = 24;
-  const bool shared = GENERATE(false, true);
-  program.body = program.mma(shared, shared ? "%p1, 1, 1, 0, 0" : "%p1, 1, 1, 0") +
+  const bool shared = GENERATE(false, true), bytes = GENERATE(false, true);
+  if (bytes) program.a_format = program.b_format = kE5m2;
+  program.body = program.mma(shared, bytes    ? "%p1, 1, 1"
+                                     : shared ? "%p1, 1, 1, 0, 0"
+                                              : "%p1, 1, 1, 0") +
                  "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n";
   sim_test::Recorder seen;
   run(Problem(program), "default", 0, &seen);

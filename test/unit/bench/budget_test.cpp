@@ -107,18 +107,21 @@ TEST_CASE("DRAM: every 512 bytes of scale factors and every row that a problem u
     INFO(text << ", type " << dtype << ", products " << products);
     int64_t bytes = 0;
     double flops = 0;
-    const auto factors = [&bytes](int32_t rows, int32_t k) {
+    const bool fp8 = a_dtype == DUALGEMM_DTYPE_FP8_E4M3;
+    const auto factors = [&bytes, fp8](int32_t rows, int32_t k) {
+      const dualgemm_dtype_t of = fp8 ? DUALGEMM_DTYPE_MXFP4 : DUALGEMM_DTYPE_NVFP4;
       std::set<int64_t> atoms;
       for (int32_t row = 0; row < rows; ++row)
-        for (int32_t block = 0; block < k / 16; ++block)
-          atoms.insert(dualgemm_sf_offset(rows, k, row, block) / 512);
+        for (int32_t block = 0; block < k / (fp8 ? 32 : 16); ++block)
+          atoms.insert(dualgemm_sf_offset_of(of, rows, k, row, block) / 512);
       bytes += 512 * static_cast<int64_t>(atoms.size());
     };
     for (int32_t problem = 0; problem < shape.problems(); ++problem) {
       const int32_t rows = shape.rows(problem);
       if (rows == 0) continue;  // its weights are not read
       const bool packed = a_dtype == DUALGEMM_DTYPE_NVFP4;
-      if (!packed) bytes += 2 * int64_t{rows} * shape.k;
+      if (fp8) bytes += int64_t{rows} * (shape.k + 4) + products * 2 * int64_t{shape.n};  // row by row
+      else if (!packed) bytes += 2 * int64_t{rows} * shape.k;
       for (const int32_t of : {packed ? rows : 0, shape.n, products == 2 ? shape.n : 0}) {
         bytes += int64_t{of} * shape.k / 2;
         factors(of, shape.k);
@@ -147,8 +150,9 @@ TEST_CASE("DRAM: every 512 bytes of scale factors and every row that a problem u
     check(text, DUALGEMM_DTYPE_NVFP4, 4);
   device.cc_major = 9;
   for (const char* text : {"1x8x32", "5*70x200x832", "2048x3584x8192", "offsets:40,0,248x200x832"})
-    for (const dualgemm_dtype_t a_dtype : {DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16})
+    for (const dualgemm_dtype_t a_dtype : {DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16, DUALGEMM_DTYPE_FP8_E4M3})
       check(text, DUALGEMM_DTYPE_FP16, 16, a_dtype);
+  check("5*70x200x832", DUALGEMM_DTYPE_BF16, 16, DUALGEMM_DTYPE_FP8_E4M3, 1);
 }
 
 TEST_CASE("an A of 16 bits goes into shared memory as such", "[bench]") {
@@ -167,6 +171,27 @@ TEST_CASE("an A of 16 bits goes into shared memory as such", "[bench]") {
     CHECK(b.fill_bytes == b.tiles_per_sm * k_tiles * (2 * c.m * c.k + 2 * c.n * c.k / 2 + factors));
   }
   CHECK((passes > 0 && passes < 4));  // both ways are among them
+}
+
+TEST_CASE("an A in FP8 has half of the bytes of one in 16 bits, and twice its rate", "[bench]") {
+  dualgemm_device_t device = bench::described_b200();
+  device.cc_major = 9;
+  const int64_t rate = bench::tensor_rate(device, DUALGEMM_DTYPE_FP8_E4M3).flops_per_clock;
+  CHECK(rate == 2 * bench::tensor_rate(device, DUALGEMM_DTYPE_BF16).flops_per_clock);
+  for (const char* text : {"1x3584x8192", "256x4096x7168", "2048x3584x8192", "offsets:40,0,248x200x832"}) {
+    bench::Shape shape = bench::parse_shape(text);
+    shape.a_dtype = DUALGEMM_DTYPE_FP8_E4M3;
+    const bench::Budget b = bench::budget_of(shape, DUALGEMM_DTYPE_BF16, device);
+    INFO(text << ": " << b.instance->name);
+    const dualgemm::TilePlan& c = b.instance->plan.tile;
+    const int64_t k_tiles = ((shape.k + c.k - 1) / c.k + c.split_k - 1) / c.split_k;
+    const int64_t factors = c.k / 128 * 2 * 512 * ((c.n + 127) / 128);
+    CHECK(b.fill_bytes == b.tiles_per_sm * k_tiles * (c.m * c.k + 2 * c.n * c.k / 2 + factors));
+    // Whole k-tiles, but for steps of 32 beyond the end of K, of which the last part has some.
+    const double whole = 4.0 * c.m * c.n * c.k * static_cast<double>(b.tiles_per_sm * k_tiles) / rate;
+    CHECK(static_cast<double>(b.tensor_clocks) <= whole);
+    CHECK(static_cast<double>(b.tensor_clocks) > whole * (1 - 1.0 / static_cast<double>(k_tiles)));
+  }
 }
 
 }  // namespace budget_test

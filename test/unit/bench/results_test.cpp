@@ -360,6 +360,55 @@ TEST_CASE(
   CHECK(!to_json(described({16, 4096, 7168, ""}), bench::described_machine()).contains("a_order"));
 }
 
+TEST_CASE("an A in FP8 has weights in MXFP4, and the baseline of FP8 beside those of 16 bits", "[bench]") {
+  bench::lt::Library library;
+  library.version = [] { return size_t{130000}; };
+  library.blas = reinterpret_cast<bench::lt::BlasHandle>(&library);
+  dualgemm_device_t device = bench::described_b200();
+  Shape shape = bench::parse_shape("512x4096x7168");
+  shape.a_dtype = DUALGEMM_DTYPE_FP8_E4M3;
+  Result refused{shape};
+  CHECK_THROWS_WITH(describe(&refused, DUALGEMM_DTYPE_BF16, device), contains("NOT_SUPPORTED"));
+  device.cc_major = 9;
+  const auto ways = [&](Shape of, int32_t products) {
+    of.a_dtype = DUALGEMM_DTYPE_FP8_E4M3;
+    of.products = products;
+    std::string unused, text;
+    for (const bench::BaselineWay& way : baseline_ways(&library, of, DUALGEMM_DTYPE_FP16, device, &unused))
+      text += way.text() + (way.into_c ? " into C; " : "; ");
+    return text;
+  };
+  CHECK(ways(shape, 2) == kDense +
+                              "fp8, 1 GEMM; fp8, 1 GEMM, fast accumulation; fp8, 2 GEMMs; "
+                              "fp8, 2 GEMMs, fast accumulation; ");
+  CHECK(ways(shape, 1) == "fp16, 1 GEMM into C; fp8, 1 GEMM into C; fp8, 1 GEMM, fast accumulation into C; ");
+  CHECK(
+      ways(bench::parse_shape("offsets:8,0x128x64"), 2) ==
+      "fp16, 1 GEMM; fp16, 1 GEMM, 4 streams; fp16, grouped GEMM; fp8, 1 GEMM; fp8, 1 GEMM, fast accumulation; "
+      "fp8, 1 GEMM, 4 streams; fp8, 1 GEMM, 4 streams, fast accumulation; ");
+
+  Result result{shape};
+  describe(&result, DUALGEMM_DTYPE_BF16, device);
+  result.stream = result.graph = bench::Timing{40, 39, 41};
+  result.baselines.push_back(
+      {{bench::OperandFormat::kFp8, 1, 1, false, false, true}, {60, 59, 61}, {58, 57, 59}});
+  const json row = to_json(result, bench::described_machine());
+  CHECK(!row.contains("a_order"));
+  CHECK(row.at("baselines").at(0).at("operands") == "fp8");
+  CHECK(row.at("baselines").at(0).at("fast_accumulation") == true);
+  const bench::Report table(Times::kMeasured, bench::described_machine(), {shape});
+  CHECK_THAT(table.heading(), contains("A is FP8_E4M3, weights are MXFP4") && !contains("A by"));
+  CHECK_THAT(table.row(result), contains(" 60.00 fp8 1f ") && contains(" 1.50\n"));
+  CHECK_THAT(table.legend({result}), contains("or FP8 (1f: ") && !contains("A by"));
+  const auto b_dtype = [](const std::string& a_dtype) {
+    return report_json({Times::kModelled, "unknown", "bf16", "SWIGLU", 1, 4, a_dtype},
+                       bench::described_machine(), {})
+        .at("b_dtype");
+  };
+  CHECK(b_dtype("fp8") == "mxfp4");
+  for (const char* a_dtype : {"nvfp4", "bf16", "fp16"}) CHECK(b_dtype(a_dtype) == "nvfp4");
+}
+
 TEST_CASE("what has no baseline says why", "[bench]") {
   const bench::lt::Library library;
   const bench::lt::Library* given = &library;

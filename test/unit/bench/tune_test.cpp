@@ -222,6 +222,21 @@ TEST_CASE("the file grows by entries, keeps what it has, and is replaced as a wh
   CHECK_THROWS_WITH(nowhere.add(line_of("16x64x64", "m1"), ""), Catch::Contains("/nowhere/at/all.tuning"));
 }
 
+TEST_CASE("an entry of an A in FP8 is another one than that of an A in NVFP4", "[bench][tune]") {
+  const dualgemm_test::TemporaryFile place("", "store");
+  const std::string path = place.path() + ".tuning";
+  Shape shape = bench::parse_shape("16x64x64");
+  shape.a_dtype = DUALGEMM_DTYPE_FP8_E4M3;
+  dualgemm::TuningLine line = bench::key_of(shape, DUALGEMM_DTYPE_BF16, false);
+  line.instance = "m1";
+  bench::Store(path, kPlace, true).add(line, "");
+  CHECK_THAT(text_of(path), Catch::Contains("2 FP8_E4M3 BF16 plain dense 1 64 64 16 m1\n"));
+  const bench::Store again(path, kPlace, false);
+  CHECK(again.has(line));
+  CHECK_FALSE(again.has(line_of("16x64x64", "")));
+  std::filesystem::remove(path);
+}
+
 TEST_CASE("the key of a shape counts the rows of all problems", "[bench][tune]") {
   const std::map<std::string, int64_t> rows = {
       {"300x64x64", 300}, {"4*64x64x64", 256}, {"offsets:40,0,60x64x64", 100}, {"masked:16~20x64x64", 320}};

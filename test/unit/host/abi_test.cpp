@@ -69,11 +69,12 @@ TEST_CASE("defaults are a plain SwiGLU of NVFP4 with BF16 output", "[host][abi]"
   CHECK(args.bias_dtype == DUALGEMM_DTYPE_BF16);
   CHECK(args.d_dtype == DUALGEMM_DTYPE_BF16);
   CHECK(args.a_dtype == DUALGEMM_DTYPE_NVFP4);
+  CHECK(args.b_dtype == DUALGEMM_DTYPE_NVFP4);
   // Everything else is zero.
   args.struct_size = 0;
   args.alpha1 = args.alpha2 = args.swiglu_alpha = args.swiglu_limit = args.c_global_scale = 0;
   args.situ_gate = args.situ_up = 0;
-  args.a_dtype = 0;
+  args.a_dtype = args.b_dtype = 0;
   const auto* bytes = reinterpret_cast<const unsigned char*>(&args);
   for (size_t i = 0; i < sizeof args; ++i) CHECK(bytes[i] == 0);
   dualgemm_args_init(nullptr);

@@ -97,9 +97,20 @@ inline dualgemm_args_t with_a(int32_t a_dtype, dualgemm_args_t args) {
   return args;
 }
 
-// Returns these arguments, with the A of an instance.
-inline dualgemm_args_t with_a_of(const dualgemm::Instance& instance, const dualgemm_args_t& args) {
-  return with_a(static_cast<int32_t>(instance.plan.a_type), args);
+// Returns these arguments with weights in MXFP4, exponents of their rows, and the A that goes with them.
+inline dualgemm_args_t with_mxfp4(dualgemm_args_t args) {
+  args = with_a(DUALGEMM_DTYPE_FP8_E4M3, args);
+  args.b_dtype = DUALGEMM_DTYPE_MXFP4;
+  args.b1_row_exponent = address<const int16_t>(0x5'a000'0000);
+  args.b2_row_exponent = address<const int16_t>(0x5'b000'0000);
+  return args;
+}
+
+// Returns these arguments, with the types of A and B of an instance.
+inline dualgemm_args_t with_types_of(const dualgemm::Instance& instance, const dualgemm_args_t& args) {
+  dualgemm_args_t out = with_a(static_cast<int32_t>(instance.plan.a_type), args);
+  out.b_dtype = out.a_dtype == DUALGEMM_DTYPE_FP8_E4M3 ? DUALGEMM_DTYPE_MXFP4 : DUALGEMM_DTYPE_NVFP4;
+  return out;
 }
 
 // Returns the ids of the instances that launches of two products take.
@@ -116,7 +127,7 @@ inline dualgemm_args_t forced(int32_t id, const dualgemm_args_t& args) {
   const dualgemm::Instance& instance = dualgemm::instance(id - 1);
   const dualgemm::EpilogueKind& epilogue = instance.epilogue;
   const dualgemm::OutputKind& output = epilogue.outputs[id % epilogue.output_count];
-  dualgemm_args_t out = with_a_of(instance, with_output(static_cast<int32_t>(output.type), args));
+  dualgemm_args_t out = with_types_of(instance, with_output(static_cast<int32_t>(output.type), args));
   out.instance_id = id;
   if (instance.plan.prepared_a()) {
     out.workspace = args.workspace ? args.workspace : address(uintptr_t{1} << 58);

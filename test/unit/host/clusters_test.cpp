@@ -42,9 +42,10 @@ static std::vector<dualgemm_args_t> kinds(const dualgemm_device_t& device) {
     for (const dualgemm_dtype_t c_dtype : kOutputs)
       for (const dualgemm_activation_t activation : {DUALGEMM_ACTIVATION_SWIGLU, DUALGEMM_ACTIVATION_GLU})
         for (const dualgemm_dtype_t a_dtype :
-             {DUALGEMM_DTYPE_NVFP4, DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16}) {
+             {DUALGEMM_DTYPE_NVFP4, DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16, DUALGEMM_DTYPE_FP8_E4M3}) {
           if (a_dtype != DUALGEMM_DTYPE_NVFP4 && device.cc_major != 9) continue;
           all.push_back(dualgemm_test::with_a(a_dtype, with_output(c_dtype, form)));
+          if (a_dtype == DUALGEMM_DTYPE_FP8_E4M3) all.back().b_dtype = DUALGEMM_DTYPE_MXFP4;
           all.back().activation = activation;
         }
   return all;

@@ -105,15 +105,17 @@ TEST_CASE("conversions: defaults, and structures of other sizes", "[host][conver
   CHECK(newer.known.x_dtype == DUALGEMM_DTYPE_BF16);
   CHECK(newer.known.scale_mode == DUALGEMM_SCALE_GIVEN);
   CHECK(newer.known.global_scale == 1);
+  CHECK(newer.known.q_dtype == DUALGEMM_DTYPE_NVFP4);
   CHECK(newer.known.x == nullptr);
   CHECK(newer.unknown[7] == 0);
   CHECK(dualgemm_quantize_host_ex(&newer.known) == DUALGEMM_STATUS_SUCCESS);  // no rows
   newer.unknown[7] = 1;
   CHECK(dualgemm_quantize_host_ex(&newer.known) == DUALGEMM_STATUS_VERSION_MISMATCH);
   CHECK(std::string(dualgemm_last_error()) ==
-        "struct_size=176: byte 175 is set, but this library knows only 168 bytes");
+        "struct_size=184: byte 183 is set, but this library knows only 176 bytes");
   newer.known.struct_size = 152;  // that of 0.2.0, with anything after it
   newer.known.x_rows = -5;
+  newer.known.q_dtype = -5;
   CHECK(dualgemm_quantize_host_ex(&newer.known) == DUALGEMM_STATUS_SUCCESS);
   newer.known.struct_size = 151;
   CHECK(dualgemm_quantize_host_ex(&newer.known) == DUALGEMM_STATUS_VERSION_MISMATCH);
@@ -236,6 +238,9 @@ TEST_CASE("conversions: what quantising refuses", "[host][conversion]") {
       {kValue, "flags=0x8: must be 0 or DUALGEMM_FLAG_PDL (0x1), nothing else",
        [](auto& a) { a.flags = DUALGEMM_FLAG_CHECK_POINTERS; }},
       {kValue, "x_dtype=3: must be in [0, 2]", [](auto& a) { a.x_dtype = DUALGEMM_DTYPE_NVFP4; }},
+      {kValue, "q_dtype=0 (BF16): must be 3 (NVFP4) or 4 (FP8_E4M3)",
+       [](auto& a) { a.q_dtype = DUALGEMM_DTYPE_BF16; }},
+      {kValue, "q_dtype=-1 (unknown): must be 3 (NVFP4) or 4 (FP8_E4M3)", [](auto& a) { a.q_dtype = -1; }},
       {kValue, "scale_mode=3: must be in [0, 2]", [](auto& a) { a.scale_mode = 3; }},
       {kValue, "rows=-1: must not be negative", [](auto& a) { a.rows = -1; }},
       {kValue, "groups=1025: must be in [1, 1024]",
@@ -283,6 +288,7 @@ TEST_CASE("conversions: what quantising refuses", "[host][conversion]") {
          a.batch_stride_sf = -3;
        }},
       {kValue, "reserved0=1: must be in [0, 0]", [](auto& a) { a.reserved0 = 1; }},
+      {kValue, "reserved1=1: must be in [0, 0]", [](auto& a) { a.reserved1 = 1; }},
       {kValue, "x_rows=4: must be 0 where row_index is NULL", [](auto& a) { a.x_rows = 4; }},
       {kValue, "x_rows=0: must be in [1, 2147482624] with a row_index",
        [](auto& a) { a.row_index = address<const int32_t>(0x2'4000'0000); }},
@@ -372,6 +378,52 @@ TEST_CASE("conversions: what quantising refuses", "[host][conversion]") {
   check<dualgemm_quantize_args_t>(rules, valid_quantize_args(), {quantize, dualgemm_quantize_host_ex});
 }
 
+TEST_CASE("conversions: what quantising to FP8 refuses", "[host][conversion]") {
+  dualgemm_quantize_args_t good = valid_quantize_args();
+  good.q_dtype = DUALGEMM_DTYPE_FP8_E4M3;
+  good.sf = nullptr;
+  good.k = 528;  // a multiple of 16, the bytes of a row, too
+  check<dualgemm_quantize_args_t>(
+      {{kValue, "sf=0x180000000: must be NULL with q_dtype=4 (FP8_E4M3)",
+        [](auto& a) { a.sf = address(0x1'8000'0000); }},
+       {kValue, "batch_stride_sf=16: must be 0 where sf is NULL",
+        [](auto& a) {
+          a.batch = 2;
+          a.batch_stride_sf = 16;
+        }},
+       {DUALGEMM_STATUS_INVALID_SHAPE, "k=520: must be a multiple of 16", [](auto& a) { a.k = 520; }},
+       {kNull, "q=NULL", [](auto& a) { a.q = nullptr; }},
+       {kNull, "row_scale=NULL", [](auto& a) { a.scale_mode = DUALGEMM_SCALE_ROW; }},
+       {kStride, "ldq=512: must be at least k=528", [](auto& a) { a.ldq = 512; }},
+       {kStride, "ldq=536: must be a multiple of 16", [](auto& a) { a.ldq = 536; }},
+       {kStride, "batch_stride_q=158384: must be at least 158400, one problem",
+        [](auto& a) {
+          a.batch = 2;
+          a.batch_stride_q = 158384;
+        }},
+       {DUALGEMM_STATUS_MISALIGNED, "q=0x140000008: must be 16-byte aligned",
+        [](auto& a) { a.q = address(0x1'4000'0008); }},
+       // q is twice as large as in NVFP4.
+       {DUALGEMM_STATUS_ALIASING, "q=0x140000000: overlaps row_scale=0x140026000",
+        [](auto& a) {
+          a.scale_mode = DUALGEMM_SCALE_ROW;
+          a.row_scale = address<float>(0x1'4002'6000);
+        }},
+       {DUALGEMM_STATUS_NOT_SUPPORTED,
+        "rows=2147482624: 16777208 blocks of 128 rows with 256 tiles each, at most",
+        [](auto& a) {
+          a.rows = 2147482624;
+          a.k = 16384;
+          a.x = address(0x10'0000'0000'0000);
+          a.q = address(0x20'0000'0000'0000);
+          a.scale_mode = DUALGEMM_SCALE_TENSOR;
+          a.tensor_scales = address<float>(0x30'0000'0000'0000);
+        }}},
+      good, {quantize, dualgemm_quantize_host_ex});
+  dualgemm::Quantization quantization;
+  CHECK(dualgemm::validate(&good, &quantization) == DUALGEMM_STATUS_SUCCESS);
+}
+
 namespace {
 
 // Three problems of up to 300 rows each: a batch, groups by counts, or groups by offsets, which have 300 rows
@@ -418,12 +470,15 @@ void check_factor_pairs(const Problems& problems) {
   }
 }
 
-void check_quantize_pairs(const Problems& problems, int32_t scale_mode) {
+void check_quantize_pairs(const Problems& problems, int32_t scale_mode, int32_t q_dtype) {
   using Q = dualgemm_quantize_args_t;
   Q q = with_problems(valid_quantize_args(), problems);
   q.scale_mode = scale_mode;
-  std::vector<Part<Q>> parts = {{"q", problems.rows * kColumns / 2, 16, true, put<&Q::q>},
-                                {"sf", problems.blocks * 128 * kColumns / 16, 16, true, put<&Q::sf>}};
+  q.q_dtype = q_dtype;
+  const bool fp8 = q_dtype == DUALGEMM_DTYPE_FP8_E4M3;
+  std::vector<Part<Q>> parts = {{"q", problems.rows * kColumns / (fp8 ? 1 : 2), 16, true, put<&Q::q>}};
+  if (fp8) q.sf = nullptr;
+  else parts.push_back({"sf", problems.blocks * 128 * kColumns / 16, 16, true, put<&Q::sf>});
   if (scale_mode == DUALGEMM_SCALE_TENSOR) {
     q.tensor_scales = address<float>(0x2'2000'0000);
     parts.push_back({"tensor_scales", 3 * 4, 4, true, put<&Q::tensor_scales>});
@@ -459,7 +514,8 @@ TEST_CASE("conversions: no output overlaps an input or another output", "[host][
     INFO("group_mode " << problems.mode);
     check_factor_pairs(problems);
     for (const int32_t mode : {DUALGEMM_SCALE_GIVEN, DUALGEMM_SCALE_TENSOR, DUALGEMM_SCALE_ROW})
-      check_quantize_pairs(problems, mode);
+      for (const int32_t q_dtype : {DUALGEMM_DTYPE_NVFP4, DUALGEMM_DTYPE_FP8_E4M3})
+        check_quantize_pairs(problems, mode, q_dtype);
   }
 }
 

@@ -151,6 +151,8 @@ TEST_CASE("9.0: what is expanded, asked for or exchanged costs time", "[host][co
     const Plan& plan = instance.plan;
     CHECK((cost(&CostConstants::expand_bf16, 100).tensor_us > usual.tensor_us) ==
           (plan.a_type == CType::kBf16));
+    CHECK((cost(&CostConstants::expand_mxfp4, 100).tensor_us > usual.tensor_us) ==
+          (plan.a_type == CType::kFp8));
     const bool expands = plan.packed_a() && !plan.prepared_a();
     CHECK((cost(&CostConstants::expand_activation, 1000).tensor_us > usual.tensor_us) == expands);
     CHECK((cost(&CostConstants::order_activation, 1000).tensor_us > usual.tensor_us) == plan.orders_a());

@@ -27,8 +27,9 @@ struct Outputs {
 // A launch of one row and eight columns, in host memory. Gate and value are 1 everywhere, and so is the
 // one product.
 struct Small {
-  alignas(16) uint8_t a[16], b1[128], b2[128], sfa[512], sfb1[512], sfb2[512];
+  alignas(16) uint8_t a[32], b1[128], b2[128], sfa[512], sfb1[512], sfb2[512];
   alignas(16) uint16_t addend[8];
+  int16_t exponents[8];
   float ones[8], half = 0.5f;
   Outputs out;
   dualgemm_args_t args;
@@ -57,6 +58,16 @@ struct Small {
     args.c_dtype = DUALGEMM_DTYPE_FP16;
     args.bias_dtype = DUALGEMM_DTYPE_FP32;
     args.c = out.c;
+  }
+
+  // Makes the weights MXFP4, and A FP8, of the same numbers.
+  void take_mxfp4() {
+    args.a_dtype = DUALGEMM_DTYPE_FP8_E4M3;
+    args.b_dtype = DUALGEMM_DTYPE_MXFP4;
+    args.sfa = nullptr;
+    std::fill_n(a, sizeof a, uint8_t{0x38});                                                // 1
+    for (uint8_t* factors : {sfb1, sfb2}) std::fill_n(factors, sizeof sfb1, uint8_t{127});  // 1
+    std::fill_n(exponents, std::size(exponents), int16_t{-1});
   }
 
   // Returns the bytes of all outputs as the library's reference leaves them.
@@ -97,15 +108,17 @@ const std::set<std::string> kOthers = {
     "struct_size", "m", "n", "k", "batch", "a", "b1", "b2", "sfa", "sfb1", "sfb2", "c", "lda", "ldb1", "ldb2",
     "ldc", "batch_stride_a", "batch_stride_b1", "batch_stride_b2", "batch_stride_c", "batch_stride_sfa",
     "batch_stride_sfb1", "batch_stride_sfb2", "alpha1", "alpha2", "alpha1_dev", "alpha2_dev", "alpha_stride",
-    "a_dtype", "products", "group_mode", "groups", "group_rows", "expected_rows", "instance_id", "max_sms",
-    "workspace", "workspace_size", "reserved0", "reserved1", "reserved2", "reserved3",
+    "a_dtype", "b_dtype", "b1_row_exponent", "b2_row_exponent", "products", "group_mode", "groups",
+    "group_rows", "expected_rows", "instance_id", "max_sms", "workspace", "workspace_size", "reserved0",
+    "reserved1", "reserved2", "reserved3", "reserved4",
     // Some of their values ask for a general instance.
     "flags", "c_dtype",
     // The rules take them beside a field above or a c_dtype that asks for one, and refuse them or leave them
     // without effect elsewhere.
     "sfc", "batch_stride_sfc", "c_global_scale", "c_global_scale_dev", "c_global_scale_stride", "situ_gate",
     "situ_up", "bias_dtype", "bias_stride", "d2", "ldd1", "ldd2", "batch_stride_d1", "batch_stride_d2",
-    "d_dtype", "batch_stride_a_row_scale", "batch_stride_c_row_scale", "ld_c_add", "batch_stride_c_add"};
+    "d_dtype", "batch_stride_a_row_scale", "batch_stride_c_row_scale", "batch_stride_b_row_exponent",
+    "ld_c_add", "batch_stride_c_add"};
 
 TEST_CASE("what a plain instance lacks asks for a general one, and the reference computes it",
           "[host][general]") {
@@ -118,6 +131,28 @@ TEST_CASE("what a plain instance lacks asks for a general one, and the reference
     REQUIRE(problem.general());
     CHECK(std::string(problem.general_request.field) == request.field);
     CHECK(plain.written() != asked.written());
+  }
+}
+
+// With an A in FP8 a plain instance takes what is of rows of A and B.
+TEST_CASE("an A in FP8 has factors of its rows and exponents of those of B with a plain instance, too",
+          "[host][general][mxfp4]") {
+  Small plain(2);
+  plain.take_mxfp4();
+  const std::string before = plain.written();
+  const struct {
+    const char* field;
+    void (*make)(Small&);
+  } obeyed[] = {{"a_row_scale", [](Small& x) { x.args.a_row_scale = &x.half; }},
+                {"b1_row_exponent", [](Small& x) { x.args.b1_row_exponent = x.exponents; }},
+                {"b2_row_exponent", [](Small& x) { x.args.b2_row_exponent = x.exponents; }}};
+  for (const auto& one : obeyed) {
+    INFO(one.field);
+    Small asked(2);
+    asked.take_mxfp4();
+    one.make(asked);
+    CHECK_FALSE(checked(asked.args).general());
+    CHECK(asked.written() != before);
   }
 }
 

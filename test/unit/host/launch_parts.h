@@ -42,6 +42,7 @@ inline dualgemm_args_t everything_of_one(const dualgemm_args_t& args) {
   dualgemm_args_t all = everything(args);
   all.products = 1;
   all.b2 = all.sfb2 = all.bias2 = all.d2 = nullptr;
+  all.b2_row_exponent = nullptr;
   all.alpha2_dev = all.c_global_scale_dev = nullptr;
   all.c_global_scale_stride = 0;
   all.c_dtype = DUALGEMM_DTYPE_BF16;
@@ -51,8 +52,8 @@ inline dualgemm_args_t everything_of_one(const dualgemm_args_t& args) {
 }
 
 // Returns the tensors of everything() or everything_of_one(), where M is 256, N 128 and K 512, in the order
-// in which a refusal names them. With OFFSETS the rows of all groups are one matrix, and of its scale factors
-// the host knows the first block of 128 rows.
+// in which a refusal names them, of either type of weights. With OFFSETS the rows of all groups are one
+// matrix, and of its scale factors the host knows the first block of 128 rows.
 inline std::vector<Part<dualgemm_args_t>> parts_of(const dualgemm_args_t& good) {
   using Args = dualgemm_args_t;
   const bool offsets = good.group_mode == DUALGEMM_GROUP_OFFSETS, one = good.products == 1;
@@ -60,16 +61,17 @@ inline std::vector<Part<dualgemm_args_t>> parts_of(const dualgemm_args_t& good) 
   const uintptr_t matrices = offsets ? 1 : problems, rows = 256 * matrices,
                   blocks = offsets ? 1 : 2 * matrices;
   constexpr uintptr_t kAtom = 512;
+  const bool mxfp4 = good.b_dtype == DUALGEMM_DTYPE_MXFP4;
+  const uintptr_t sfb_atoms = mxfp4 ? 4 : 8;
   std::vector<Part<Args>> out = {{"workspace", 0x300, 256, true, put<&Args::workspace>},
                                  {"c", rows * 128 * (one ? 4 : 1) / 2, 16, true, put<&Args::c>}};
   if (!one) out.push_back({"sfc", blocks * 2 * kAtom, 16, true, put<&Args::sfc>});
   out.push_back({"d1", rows * 128 * 2, 16, true, put<&Args::d1>});
   if (!one) out.push_back({"d2", rows * 128 * 2, 16, true, put<&Args::d2>});
   out.insert(out.end(), {{"amax_out", 4, 4, true, put<&Args::amax_out>},
-                         {"a", rows * 512 / 2, 16, false, put<&Args::a>},
+                         {"a", rows * 512 / (mxfp4 ? 1 : 2), 16, false, put<&Args::a>},
                          {"b1", problems * 128 * 512 / 2, 16, false, put<&Args::b1>},
-                         {"sfa", blocks * 8 * kAtom, 16, false, put<&Args::sfa>},
-                         {"sfb1", problems * 8 * kAtom, 16, false, put<&Args::sfb1>},
+                         {"sfb1", problems * sfb_atoms * kAtom, 16, false, put<&Args::sfb1>},
                          {"alpha1_dev", problems * 4, 4, false, put<&Args::alpha1_dev>},
                          {"a_row_scale", rows * 4, 4, false, put<&Args::a_row_scale>},
                          {"bias1", problems * 128 * 2, 2, false, put<&Args::bias1>},
@@ -77,10 +79,15 @@ inline std::vector<Part<dualgemm_args_t>> parts_of(const dualgemm_args_t& good) 
   if (one) out.push_back({"c_add", rows * 128 * 2, 16, false, put<&Args::c_add>, "c"});
   else
     out.insert(out.end(), {{"b2", problems * 128 * 512 / 2, 16, false, put<&Args::b2>},
-                           {"sfb2", problems * 8 * kAtom, 16, false, put<&Args::sfb2>},
+                           {"sfb2", problems * sfb_atoms * kAtom, 16, false, put<&Args::sfb2>},
                            {"alpha2_dev", problems * 4, 4, false, put<&Args::alpha2_dev>},
                            {"bias2", problems * 128 * 2, 2, false, put<&Args::bias2>},
                            {"c_global_scale_dev", problems * 4, 4, false, put<&Args::c_global_scale_dev>}});
+  if (!mxfp4) out.push_back({"sfa", blocks * 8 * kAtom, 16, false, put<&Args::sfa>});
+  if (good.b1_row_exponent)
+    out.push_back({"b1_row_exponent", problems * 128 * 2, 2, false, put<&Args::b1_row_exponent>});
+  if (good.b2_row_exponent)
+    out.push_back({"b2_row_exponent", problems * 128 * 2, 2, false, put<&Args::b2_row_exponent>});
   if (good.group_rows)
     out.push_back({"group_rows", (problems + (offsets ? 1 : 0)) * 4, 4, false, put<&Args::group_rows>});
   return out;

@@ -22,7 +22,7 @@ using Numbers = std::vector<uint64_t>;
 
 static Params params_of(const dualgemm_args_t& args, const Instance& instance) {
   Params params;
-  const dualgemm_status_t status = make_params(checked(with_a_of(instance, args)), instance, &params);
+  const dualgemm_status_t status = make_params(checked(with_types_of(instance, args)), instance, &params);
   INFO(dualgemm_last_error());
   REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
   return params;
@@ -37,6 +37,8 @@ static void for_instances(bool grouped, const Check& check) {
       check(instance);
     }
 }
+
+static bool fp8(const Instance& i) { return i.plan.a_type == CType::kFp8; }
 
 struct Map : sim::TensorMap {
   explicit Map(const CUtensorMap& encoded) : sim::TensorMap(sim::decode_tensor_map(&encoded)) {}
@@ -81,44 +83,51 @@ static void check_operand(const CUtensorMap& encoded, const Described& t, int32_
               t.byte(problem, (row * t.ld + element) / 2, t.stride / 2));
 }
 
-// Of an A of 16 bits, which comes in panels of 64 elements.
-static void check_sixteen_bits(const CUtensorMap& encoded, const Described& t, int32_t box_rows) {
+// Of an A of 16 bits or of FP8, which comes in panels of 128 bytes.
+static void check_panels(const CUtensorMap& encoded, const Described& t, int32_t box_rows,
+                         int32_t element_bytes) {
   const Map map(encoded);
-  CHECK(map.type == CU_TENSOR_MAP_DATA_TYPE_UINT16);
+  CHECK(map.type == (element_bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT8));
   CHECK(map.swizzle == sim::Swizzle::k128B);
   CHECK(!map.nan_fill);
   CHECK(map.sizes() == Numbers{static_cast<uint64_t>(t.k), static_cast<uint64_t>(t.rows), t.problems});
-  CHECK(map.boxes() == Numbers{64, static_cast<uint64_t>(box_rows), 1});
+  CHECK(map.boxes() ==
+        Numbers{static_cast<uint64_t>(128 / element_bytes), static_cast<uint64_t>(box_rows), 1});
   for (uint64_t problem = 0; problem < t.problems; ++problem)
     for (const int32_t row : {0, 1, t.rows - 1})
       for (const int32_t element : {0, 1, t.k - 1})
         CHECK(map.at({static_cast<uint64_t>(element), static_cast<uint64_t>(row), problem}) ==
-              t.byte(problem, 2 * (row * t.ld + element), 2 * t.stride));
+              t.byte(problem, element_bytes * (row * t.ld + element), element_bytes * t.stride));
 }
 
-static void check_scales(const CUtensorMap& encoded, const Described& t, int32_t atoms, int32_t blocks) {
+// An atom has four blocks of 16 elements, with MXFP4 of 32.
+static void check_scales(const CUtensorMap& encoded, const Described& t, int32_t atoms, int32_t blocks,
+                         int32_t block_elements = 16) {
   const Map map(encoded);
   CHECK(map.type == CU_TENSOR_MAP_DATA_TYPE_INT64);
   CHECK(map.swizzle == sim::Swizzle::kNone);
   CHECK(!map.nan_fill);
   const int32_t bands = (t.rows + 127) / 128;
-  CHECK(map.sizes() ==
-        Numbers{64, static_cast<uint64_t>((t.k + 63) / 64), static_cast<uint64_t>(bands), t.problems});
+  CHECK(map.sizes() == Numbers{64,
+                               static_cast<uint64_t>((t.k + 4 * block_elements - 1) / (4 * block_elements)),
+                               static_cast<uint64_t>(bands), t.problems});
   CHECK(map.boxes() == Numbers{64, static_cast<uint64_t>(atoms), static_cast<uint64_t>(blocks), 1});
   for (uint64_t problem = 0; problem < t.problems; ++problem)
     for (int32_t row = 0; row < t.rows; row += 128)
-      for (int32_t block = 0; block < t.k / 16; block += 4) {
-        const int64_t offset = dualgemm_sf_offset(t.rows, t.k, row, block);
+      for (int32_t block = 0; block < t.k / block_elements; block += 4) {
+        const int64_t offset = dualgemm_sf_offset_of(
+            block_elements == 32 ? DUALGEMM_DTYPE_MXFP4 : DUALGEMM_DTYPE_NVFP4, t.rows, t.k, row, block);
         CHECK(map.at({0, static_cast<uint64_t>(block / 4), static_cast<uint64_t>(row / 128), problem}) ==
               t.byte(problem, offset, t.stride));
       }
 }
 
-// Of A and its factors; or of an A of 16 bits; or of A as a pass before the launch has left it in 16 bits, in
-// rows of whole k-tiles.
+// Of A and its factors; or of an A of 16 bits or FP8; or of A as a pass before the launch has left it in 16
+// bits, in rows of whole k-tiles.
 static void check_activations(const Params& p, const dualgemm_args_t& args, const Instance& i,
                               const Described& a, const Described& sfa) {
-  if (i.plan.orders_a()) return check_sixteen_bits(p.a, a, i.plan.tile.m);
+  if (fp8(i)) return check_panels(p.a, a, i.plan.tile.m, 1);
+  if (i.plan.orders_a()) return check_panels(p.a, a, i.plan.tile.m, 2);
   if (!i.plan.prepared_a()) {
     check_operand(p.a, a, i.plan.tile.m / i.plan.mma.cta_group);
     check_scales(p.sfa, sfa, 4 * i.plan.scales.k_tiles, 1);
@@ -148,32 +157,36 @@ static void check_matrix(const Matrix& matrix, const void* start, int64_t pitch,
 
 static void check_weights(const Params& p, const dualgemm_args_t& args, const Instance& i, uint64_t problems,
                           int64_t stride_b, int64_t stride_sfb) {
-  const int32_t atoms = 4 * i.plan.scales.k_tiles, blocks = (i.plan.tile.n + 127) / 128;
+  // A k-tile has 256 elements.
+  const int32_t block = fp8(i) ? 32 : 16, atoms = 64 / block * i.plan.scales.k_tiles;
+  const int32_t blocks = (i.plan.tile.n + 127) / 128;
   check_operand(p.b1, {args.b1, problems, args.n, args.k, args.ldb1, stride_b}, i.plan.operands.b_box_rows);
   check_operand(p.b2, {args.b2, problems, args.n, args.k, args.ldb2, stride_b}, i.plan.operands.b_box_rows);
-  check_scales(p.sfb1, {args.sfb1, problems, args.n, args.k, 0, stride_sfb}, atoms, blocks);
-  check_scales(p.sfb2, {args.sfb2, problems, args.n, args.k, 0, stride_sfb}, atoms, blocks);
+  check_scales(p.sfb1, {args.sfb1, problems, args.n, args.k, 0, stride_sfb}, atoms, blocks, block);
+  check_scales(p.sfb2, {args.sfb2, problems, args.n, args.k, 0, stride_sfb}, atoms, blocks, block);
 }
 
-// Returns 300 rows, 264 columns, K = 592 at padded pitches: nothing is a multiple of a tile.
+// Returns 300 rows, 264 columns, K = 608 at padded pitches: nothing is a multiple of a tile.
 static dualgemm_args_t odd(dualgemm_args_t args) {
   args.m = 300;
   args.n = 264;
-  args.k = 592;
-  args.lda = 608;
-  args.ldb1 = args.ldb2 = 640;
+  args.k = 608;
+  args.lda = 640;
+  args.ldb1 = args.ldb2 = 672;
   args.ldc = 272;
   args.workspace = dualgemm_test::address(0x6'0000'0000);
   args.workspace_size = 0x1000'0000;
   return args;
 }
-constexpr int64_t kSfaBytes = 3 * 10 * 512, kSfbBytes = 3 * 10 * 512;  // 3 bands, 10 atoms along K
+// Three bands, and ten atoms along K, with MXFP4 five.
+constexpr int64_t kSfaBytes = 3 * 10 * 512;
+static int64_t sfb_bytes(const Instance& i) { return int64_t{3} * (fp8(i) ? 5 : 10) * 512; }
 
 TEST_CASE("tensor maps of one problem", "[host][params]") {
   const dualgemm_args_t args = odd(valid_args());
   for_instances(false, [&](const Instance& i) {
     const Params p = params_of(args, i);
-    check_activations(p, args, i, {args.a, 1, 300, 592, 608, 0}, {args.sfa, 1, 300, 592, 0, 0});
+    check_activations(p, args, i, {args.a, 1, 300, 608, 640, 0}, {args.sfa, 1, 300, 608, 0, 0});
     check_weights(p, args, i, 1, 0, 0);
   });
 }
@@ -182,18 +195,18 @@ TEST_CASE("tensor maps of a batch and of masked groups", "[host][params][batch][
   const auto check = [](const Instance& i, const dualgemm_args_t& args, int64_t a, int64_t b, int64_t sfa,
                         int64_t sfb) {
     const Params p = params_of(args, i);
-    check_activations(p, args, i, {args.a, 3, 300, 592, 608, a}, {args.sfa, 3, 300, 592, 0, sfa});
+    check_activations(p, args, i, {args.a, 3, 300, 608, 640, a}, {args.sfa, 3, 300, 608, 0, sfa});
     check_weights(p, args, i, 3, b, sfb);
   };
   for (const bool grouped : {false, true})
     for_instances(grouped, [&](const Instance& i) {
       dualgemm_args_t args = odd(grouped ? masked_args() : batch_args());
-      check(i, args, 300 * 608, 264 * 640, kSfaBytes, kSfbBytes);
-      args.batch_stride_a = 300 * 608 + 32;
-      args.batch_stride_b1 = args.batch_stride_b2 = 264 * 640 + 96;
+      check(i, args, 300 * 640, 264 * 672, kSfaBytes, sfb_bytes(i));
+      args.batch_stride_a = 300 * 640 + 32;
+      args.batch_stride_b1 = args.batch_stride_b2 = 264 * 672 + 96;
       args.batch_stride_sfa = kSfaBytes + 16;
-      args.batch_stride_sfb1 = args.batch_stride_sfb2 = kSfbBytes + 48;
-      check(i, args, 300 * 608 + 32, 264 * 640 + 96, kSfaBytes + 16, kSfbBytes + 48);
+      args.batch_stride_sfb1 = args.batch_stride_sfb2 = sfb_bytes(i) + 48;
+      check(i, args, 300 * 640 + 32, 264 * 672 + 96, kSfaBytes + 16, sfb_bytes(i) + 48);
     });
 }
 
@@ -201,14 +214,14 @@ TEST_CASE("tensor maps of groups whose rows follow each other", "[host][params][
   for_instances(true, [](const Instance& i) {
     dualgemm_args_t args = odd(offsets_args());
     Params p = params_of(args, i);
-    check_weights(p, args, i, 3, 264 * 640, kSfbBytes);
+    check_weights(p, args, i, 3, 264 * 672, sfb_bytes(i));
     // Three groups of 300 rows together can have at most this many bands: (1, 129, 170) rows have 1 + 2 + 2.
-    check_activations(p, args, i, {args.a, 1, 300, 592, 608, 0}, {args.sfa, 1, 5 * 128, 592, 0, 0});
+    check_activations(p, args, i, {args.a, 1, 300, 608, 640, 0}, {args.sfa, 1, 5 * 128, 608, 0, 0});
     // Two rows are in two groups at most.
     args.m = 2;
     args.groups = 1024;
     p = params_of(args, i);
-    check_activations(p, args, i, {args.a, 1, 2, 592, 608, 0}, {args.sfa, 1, 2 * 128, 592, 0, 0});
+    check_activations(p, args, i, {args.a, 1, 2, 608, 640, 0}, {args.sfa, 1, 2 * 128, 608, 0, 0});
   });
 }
 
@@ -229,17 +242,19 @@ TEST_CASE("the other fields of Params", "[host][params]") {
     CHECK(p.alpha_stride == 2);
     CHECK(p.m == 300);
     CHECK(p.n == 264);
-    CHECK(p.k == 592);
+    CHECK(p.k == 608);
     CHECK((p.m_tiles - 1) * i.plan.tile.m < 300);
     CHECK(p.m_tiles * i.plan.tile.m >= 300);
     CHECK((p.n_tiles - 1) * i.plan.tile.n < 264);
     CHECK(p.n_tiles * i.plan.tile.n >= 264);
-    CHECK((p.k_tiles - 1) * i.plan.tile.k < 592);
-    CHECK(p.k_tiles * i.plan.tile.k >= 592);
+    CHECK((p.k_tiles - 1) * i.plan.tile.k < 608);
+    CHECK(p.k_tiles * i.plan.tile.k >= 608);
     CHECK(p.problems == 3);
     CHECK(p.c_type == DUALGEMM_DTYPE_BF16);
     CHECK(p.group_rows == nullptr);
     CHECK(p.static_weights == 1);  // without PDL
+    CHECK(p.b1_row_exponent == nullptr);
+    CHECK(p.b2_row_exponent == nullptr);
   });
   args.batch_stride_c = 300 * 272 + 8;
   for_instances(false, [&](const Instance& i) { CHECK(params_of(args, i).c.stride == 300 * 272 + 8); });
@@ -252,6 +267,27 @@ TEST_CASE("the other fields of Params", "[host][params]") {
       CHECK(p.group_rows == grouped.group_rows);
       CHECK(p.group_offsets == (offsets ? 1 : 0));
       CHECK(p.c.stride == (offsets ? 0 : 256 * 128));
+    });
+}
+
+TEST_CASE("the exponents of the rows of MXFP4 weights", "[host][params][mxfp4]") {
+  const auto* const first = dualgemm_test::address<const int16_t>(0x3'0000'0002);
+  const auto* const second = dualgemm_test::address<const int16_t>(0x3'0000'4004);
+  for (const bool grouped : {false, true})
+    for_instances(grouped, [&](const Instance& i) {
+      if (!fp8(i)) return;
+      for (const int given : {1, 2, 3})
+        for (const int64_t stride : {0, 271}) {
+          dualgemm_args_t args = odd(grouped ? masked_args() : batch_args());
+          args.b1_row_exponent = given & 1 ? first : nullptr;
+          args.b2_row_exponent = given & 2 ? second : nullptr;
+          args.batch_stride_b_row_exponent = stride;
+          const Params p = params_of(args, i);
+          INFO("given " << given << ", stride " << stride);
+          CHECK(p.b1_row_exponent == args.b1_row_exponent);
+          CHECK(p.b2_row_exponent == args.b2_row_exponent);
+          CHECK(p.b_row_exponent_stride == (stride == 0 ? 264 : stride));
+        }
     });
 }
 

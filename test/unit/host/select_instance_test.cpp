@@ -556,7 +556,7 @@ TEST_CASE("the lists of kinds hold every instance once for each type of C, in th
     }
   };
   for (const Architecture& architecture : kArchitectures)
-    for (const CType a_type : {CType::kNvfp4, CType::kBf16, CType::kFp16})
+    for (const CType a_type : {CType::kNvfp4, CType::kBf16, CType::kFp16, CType::kFp8})
       for (int32_t c_type = 0; c_type <= static_cast<int32_t>(CType::kFp8); ++c_type)
         for (const bool general : {false, true})
           for (const bool grouped : {false, true})

@@ -20,6 +20,7 @@ using namespace dualgemm;
 
 constexpr InstanceKind kPlain{Arch::kSm90, CType::kFp16};
 constexpr InstanceKind kSixteenBits{Arch::kSm90, CType::kBf16, false, CType::kBf16};
+constexpr InstanceKind kEightBits{Arch::kSm90, CType::kFp16, false, CType::kFp8};
 
 // Calls look_at(shape) for shapes of models in use, with the few rows of decoding in small steps.
 template <class LookAt>
@@ -28,9 +29,9 @@ static void for_each_shape(const LookAt& look_at) {
   for (const int32_t k : {2048, 4096, 7168})
     for (const int32_t n : {192, 1024, 2048, 4096, 7168, 14336})
       for (const int32_t m : {4, 8, 12, 24, 32, 48}) look_at(Shape{m, n, k});
-  // Experts of a prefill, with many rows each.
+  // Experts with some rows each, and those of a prefill with many.
   for (const int32_t n : {2048, 4096})
-    for (const int32_t m : {512, 1024, 4096}) {
+    for (const int32_t m : {16, 512, 1024, 4096}) {
       Shape shape{m, n, 7168};
       shape.problems = 8;
       shape.grouped = true;
@@ -49,7 +50,7 @@ static const Instance& chosen(const Shape& shape, InstanceKind kind = kPlain, Al
 }
 
 TEST_CASE("on 9.0 every instance is chosen for something", "[host][select_instance]") {
-  const InstanceKind kind = GENERATE(kPlain, kSixteenBits);
+  const InstanceKind kind = GENERATE(kPlain, kSixteenBits, kEightBits);
   std::set<std::string> seen;
   for_each_shape([&](const Shape& shape) {
     seen.insert(chosen(shape, kind).name);
@@ -141,12 +142,12 @@ TEST_CASE("on 9.0 K is split where there are fewer tiles than SMs", "[host][sele
 
 TEST_CASE("on 9.0 every output, epilogue and grouping has an instance for any number of rows",
           "[host][select_instance]") {
-  const CType a_type = GENERATE(CType::kNvfp4, CType::kBf16, CType::kFp16);
-  const bool packed = a_type == CType::kNvfp4;
+  const CType a_type = GENERATE(CType::kNvfp4, CType::kBf16, CType::kFp16, CType::kFp8);
+  const bool sixteen_bits = a_type == CType::kBf16 || a_type == CType::kFp16;
   for (const CType c_type : {CType::kBf16, CType::kFp16, CType::kFp32, CType::kNvfp4, CType::kFp8})
     for (const bool general : {false, true}) {
       // Of those for an A of 16 bits a plain one writes the type of A.
-      const bool plain = packed ? c_type == CType::kBf16 || c_type == CType::kFp16 : c_type == a_type;
+      const bool plain = sixteen_bits ? c_type == a_type : c_type == CType::kBf16 || c_type == CType::kFp16;
       if (!general && !plain) continue;
       for (const bool grouped : {false, true})
         for (const int32_t m : {1, 100, 5000}) {

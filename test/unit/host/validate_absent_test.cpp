@@ -141,6 +141,7 @@ TEST_CASE("messages call every enumerator by the name that it has in the header"
   DUALGEMM_NAMED(dtype_name, DUALGEMM_DTYPE_, FP32);
   DUALGEMM_NAMED(dtype_name, DUALGEMM_DTYPE_, NVFP4);
   DUALGEMM_NAMED(dtype_name, DUALGEMM_DTYPE_, FP8_E4M3);
+  DUALGEMM_NAMED(dtype_name, DUALGEMM_DTYPE_, MXFP4);
   DUALGEMM_NAMED(activation_name, DUALGEMM_ACTIVATION_, SWIGLU);
   DUALGEMM_NAMED(activation_name, DUALGEMM_ACTIVATION_, GEGLU_TANH);
   DUALGEMM_NAMED(activation_name, DUALGEMM_ACTIVATION_, GEGLU_ERF);

@@ -45,10 +45,14 @@ const std::vector<Ordered> kOrder = {
     {kValue, "group_mode=9: ", [](Asked& x) { x.args.group_mode = 9; }},
     {kValue, "products=3: ", [](Asked& x) { x.args.products = 3; }},
     {kValue, "linear_activation=6: ", [](Asked& x) { x.args.linear_activation = 6; }},
+    {kValue, "a_dtype=2 (FP32): ", [](Asked& x) { x.args.a_dtype = 2; }},
+    {kValue, "b_dtype=4 (FP8_E4M3): ", [](Asked& x) { x.args.b_dtype = 4; }},
     {kValue, "bias_dtype=1 (FP16): ", [](Asked& x) { x.args.bias_dtype = 1; }},
     {kValue, "reserved0=1: ", [](Asked& x) { x.args.reserved0 = 1; }},
     {kValue, "reserved1=1: ", [](Asked& x) { x.args.reserved1 = 1; }},
     {kValue, "reserved2=1: ", [](Asked& x) { x.args.reserved2 = 1; }},
+    {kValue, "reserved3=1: ", [](Asked& x) { x.args.reserved3 = 1; }},
+    {kValue, "reserved4=1: ", [](Asked& x) { x.args.reserved4 = 1; }},
     {kValue, "m=-1: ", [](Asked& x) { x.args.m = -1; }},
     {kValue, "n=-1: ", [](Asked& x) { x.args.n = -1; }},
     {kValue, "k=-1: ", [](Asked& x) { x.args.k = -1; }},
@@ -81,6 +85,7 @@ const std::vector<Ordered> kOrder = {
     {kNull, "group_rows=NULL: ", [](Asked& x) { x.args.group_rows = nullptr; }},
     {kValue, "d1=0x700000000, d2=NULL: ", [](Asked& x) { x.args.d1 = address(0x7'0000'0000); }},
     {kValue, "ldd2=8: ", [](Asked& x) { x.args.ldd2 = 8; }},
+    {kValue, "batch_stride_b_row_exponent=8: ", [](Asked& x) { x.args.batch_stride_b_row_exponent = 8; }},
     {kValue, "alpha_stride=1: ", [](Asked& x) { x.args.alpha_stride = 1; }},
     {kValue, "workspace_size=281474976710656: ", [](Asked& x) { x.args.workspace_size = size_t{1} << 48; }},
     {kValue, "batch_stride_a=32: ", [](Asked& x) { x.args.batch_stride_a = 32; }},
@@ -97,6 +102,7 @@ const std::vector<Ordered> kOrder = {
     {kAliasing, "workspace=0x2c0000000: overlaps group_rows=",
      [](Asked& x) { x.args.workspace = const_cast<int32_t*>(x.args.group_rows); }},
     {kValue, "instance_id=99999: ", [](Asked& x) { x.args.instance_id = 99999; }},
+    {kUnsupported, "b_dtype=5 (MXFP4): ", [](Asked& x) { x.args.b_dtype = DUALGEMM_DTYPE_MXFP4; }},
     {kUnsupported, "instance_id=1: ", [](Asked& x) { x.args.instance_id = 1; }},
     {kVersion, "struct_size=99: below 100", [](Asked& x) { x.device.struct_size = 99; }},
     {kValue, "sm_count=0: ", [](Asked& x) { x.device.sm_count = 0; }},
@@ -136,7 +142,7 @@ TEST_CASE("an empty output comes behind the rules about numbers and before all o
     kOrder[i].break_it(asked);
     if (asked.args.m > 0) asked.args.m = 0;
     INFO("rule: " << kOrder[i].text);
-    const bool of_numbers = kOrder[i].status == kVersion || (kOrder[i].status == kValue && i < 31);
+    const bool of_numbers = kOrder[i].status == kVersion || (kOrder[i].status == kValue && i < 35);
     if (of_numbers) check_refused(asked, kOrder[i]);
     else CHECK(dualgemm_can_implement_on(&asked.args, &asked.device) == DUALGEMM_STATUS_SUCCESS);
   }

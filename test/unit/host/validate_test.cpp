@@ -87,10 +87,10 @@ TEST_CASE("flags, enumerators and numbers outside their range", "[host][validate
 TEST_CASE("an A of 16 bits", "[host][validate]") {
   const dualgemm_args_t good = dualgemm_test::with_a(DUALGEMM_DTYPE_BF16, valid_args());
   const dualgemm_device_t h100 = dualgemm_test::h100();
-  SECTION("is NVFP4, BF16 or FP16") {
-    const char* const rule = "must be 0 (BF16), 1 (FP16) or 3 (NVFP4)";
+  SECTION("is NVFP4, BF16 or FP16, or, with other weights, FP8") {
+    const char* const rule = "must be 0 (BF16), 1 (FP16), 3 (NVFP4) or 4 (FP8_E4M3)";
     check({{kValue, "a_dtype=2 (FP32): ", [](auto& a) { a.a_dtype = DUALGEMM_DTYPE_FP32; }},
-           {kValue, "a_dtype=4 (FP8_E4M3): ", [](auto& a) { a.a_dtype = DUALGEMM_DTYPE_FP8_E4M3; }},
+           {kUnsupported, "a_dtype=4 (FP8_E4M3): ", [](auto& a) { a.a_dtype = 4, a.sfa = nullptr; }},
            {kValue, rule, [](auto& a) { a.a_dtype = 5; }},
            {kValue, "a_dtype=-1 (unknown): ", [](auto& a) { a.a_dtype = -1; }},
            {kValue, "reserved3=1: must be 0", [](auto& a) { a.reserved3 = 1; }}});
@@ -140,8 +140,10 @@ TEST_CASE("an A of 16 bits", "[host][validate]") {
       const dualgemm::Instance& instance = dualgemm::instance(id - 1);
       if (instance.plan.tile.grouped) continue;
       const int32_t own = static_cast<int32_t>(instance.plan.a_type);
-      for (const int32_t a_dtype : {DUALGEMM_DTYPE_NVFP4, DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16}) {
-        const dualgemm_args_t args = dualgemm_test::with_a(a_dtype, dualgemm_test::forced(id, valid_args()));
+      for (const int32_t a_dtype :
+           {DUALGEMM_DTYPE_NVFP4, DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16, DUALGEMM_DTYPE_FP8_E4M3}) {
+        dualgemm_args_t args = dualgemm_test::with_a(a_dtype, dualgemm_test::forced(id, valid_args()));
+        args.b_dtype = a_dtype == DUALGEMM_DTYPE_FP8_E4M3 ? DUALGEMM_DTYPE_MXFP4 : DUALGEMM_DTYPE_NVFP4;
         const dualgemm_device_t device = dualgemm_test::device_for(instance);
         INFO(instance.name << " and a_dtype " << a_dtype);
         CHECK(dualgemm_can_implement_on(&args, &device) ==

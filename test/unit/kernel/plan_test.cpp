@@ -251,6 +251,8 @@ TEST_CASE("boxes: copies bring the bytes that the plan has room for", "[plan]") 
     CHECK(bytes_of(boxes.sfb, 8) == plan.scales.sfb_bytes);
     if (plan.prepared_a()) {
       CHECK(bytes_of(boxes.prepared_a, 2) == plan.a16.bytes + plan.a16.stage_bytes);
+    } else if (plan.a_type == CType::kFp8) {
+      CHECK(bytes_of(boxes.a, 1) == (plan.a16.stages > 0 ? plan.a16.stage_bytes : plan.a16.bytes / 2));
     } else if (plan.orders_a()) {
       CHECK(4 * bytes_of(boxes.a, 2) == plan.a16.bytes);
     } else {
@@ -281,12 +283,13 @@ TEST_CASE("9.0: the CTAs of an SM fit into its registers and shared memory", "[p
     CHECK(instance.smem_bytes <= kMaxSmemBytes);
     CHECK(plan.ctas_per_sm * (instance.smem_bytes + 1024) <= 228 * 1024);
     CHECK(instance.smem_bytes >= plan.ring_bytes());
-    // Factors lie in the stages of the operands, and so does A in 16 bits, unless a ring has quarters of its
-    // k-tiles.
-    const int32_t a_of_k_tile = plan.tile.m * plan.tile.k * 2;
+    // Factors lie in the stages of the operands, and so does A in 16 bits or FP8, unless a ring has panels of
+    // 128 bytes of its rows.
+    const int32_t row_bytes = plan.tile.k * (plan.a_type == CType::kFp8 ? 1 : 2);
+    const int32_t a_of_k_tile = plan.tile.m * row_bytes;
     CHECK(plan.scales.stages == plan.operands.stages);
     CHECK(plan.a16.bytes == (plan.a16.stages == 0 ? a_of_k_tile : 0));
-    CHECK(plan.a16.stage_bytes == (plan.a16.stages == 0 ? 0 : a_of_k_tile / 4));
+    CHECK(plan.a16.stage_bytes == (plan.a16.stages == 0 ? 0 : a_of_k_tile / (row_bytes / 128)));
     names.emplace_back(instance.name);
   }
   CHECK(!names.empty());
@@ -314,6 +317,26 @@ TEST_CASE("9.0: 128 rows of A, a warpgroup for each 32 columns", "[plan]") {
   CHECK(plan.consumers.column_groups == 2);
   CHECK(plan.consumers.k_groups == 1);
   CHECK(plan.threads == 2 * 128 + 3 * 128);  // eight expanders, two load roles, two more
+}
+
+TEST_CASE(
+    "9.0: an A in FP8 takes a byte per element and nobody prepares it, and MXFP4 has half of the factors",
+    "[plan]") {
+  const Plan& plan = plan_named("sm90m64n64k256s2_mxfp4_afp8");
+  CHECK(plan.mma.n == 64);
+  CHECK(plan.mma.steps == 2);  // of 128 elements, as an atom of factors has
+  CHECK(plan.operands.stage_bytes == 2 * 64 * 128);
+  CHECK(plan.scales.stage_bytes == 2 * 2 * 512);
+  CHECK(plan.a16.bytes == 64 * 256);
+  CHECK(plan.a16.warps == 0);
+  CHECK(!plan.prepared_a());
+  CHECK(plan.threads == 2 * 128 + 128);
+  const Plan& many = plan_named("sm90m256n64k256_mxfp4_afp8");
+  CHECK(many.a16.bytes == 0);
+  CHECK(many.a16.stage_bytes == 256 * 128);
+  const Plan& one = plan_named("sm90m16n128k256_one_mxfp4_afp8");
+  CHECK(one.operands.stage_bytes == 128 * 128);
+  CHECK(one.scales.stage_bytes == 2 * 512);
 }
 
 TEMPLATE_LIST_TEST_CASE("tensor memory: every column has one meaning, or the two that are meant", "[plan]",

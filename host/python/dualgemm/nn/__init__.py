@@ -1,4 +1,4 @@
-"""Layers of PyTorch whose weights are NVFP4: Linear, GatedMLP, and MoE for experts.
+"""Layers of PyTorch whose weights are NVFP4 or MXFP4: Linear, GatedMLP, and MoE for experts.
 
 They hold the tensors of a checkpoint by its names, or quantise a float module (from_float), and call the operators of
 torch_op. README.md has a section about them."""

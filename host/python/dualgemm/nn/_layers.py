@@ -3,7 +3,7 @@ import math
 
 import torch
 
-from .._structures import SCALE_ROW, SCALE_TENSOR
+from .._structures import DTYPE_FP8_E4M3, SCALE_ROW, SCALE_TENSOR
 from . import _activations, _layouts
 from ._options import check_flags, check_one_of
 from ._shared import share_input
@@ -27,7 +27,7 @@ def quantize_weight(weight, format="modelopt"):
     448), as ModelOpt chooses it. A factor is max|element| / 6 over 16 elements, in units of that scale. Factors and
     elements are rounded to nearest, ties to even, as dualgemm_quantize does it. A weight that has an element which is
     NaN or infinite is a ValueError."""
-    check_one_of("format", format, _layouts.FORMATS)
+    check_one_of("format", format, _layouts.NVFP4)
     check_finite("weight", weight)
     names = _layouts.FORMATS[format]
     elements, atoms, scales = ops.quantize(aligned(weight.detach().contiguous()), scale_mode=SCALE_TENSOR)
@@ -85,20 +85,24 @@ def _check_beside(x, name, tensor, columns=None):
     raise ValueError(f"{name}: is {list(tensor.shape)}, and must be [{', '.join(wanted)}]")
 
 
-def _quantise(x, encode, **rows):
+def _quantise(x, encode, fp8, **rows):
     """Returns A, its factors and a scale for each row of A. `encode` is the checkpoint's encode scale for A: with it
-    there are no scales of rows, and the last is None. The operator makes three results, which costs it less than
-    torch_op.direct."""
-    if encode is None: return ops.quantize(x, scale_mode=SCALE_ROW, **rows)
-    return (*ops.quantize(x, 1.0, encode, **rows)[:2], None)
+    there are no scales of rows, and the last is None. FP8 has no factors, and they are None. The operator makes three
+    results, which costs it less than torch_op.direct."""
+    if fp8: rows["q_dtype"] = DTYPE_FP8_E4M3
+    if encode is None: a, sfa, scales = ops.quantize(x, scale_mode=SCALE_ROW, **rows)
+    else: (a, sfa, _), scales = ops.quantize(x, 1.0, encode, **rows), None
+    return a, None if fp8 else sfa, scales
 
 
 class Linear(Weights):
-    """y = activation(x W^T + bias) with W [out_features, in_features] in NVFP4, in place of torch.nn.Linear.
+    """y = activation(x W^T + bias) with W [out_features, in_features] in NVFP4 or MXFP4, in place of torch.nn.Linear.
 
-    Tensors are the checkpoint's, by its names (`format`: "modelopt" or "compressed-tensors"; load_state_dict finds it).
-    `a_format`: "16bit" leaves x as it is, which needs compute capability 9.0 (or a CPU); "nvfp4" quantises it, by the
-    checkpoint's input scale, or where it has none by a scale for each row; "auto" does so on 10.x alone. `activation`
+    Tensors are the checkpoint's, by its names (`format`: "modelopt" or "compressed-tensors", of MXFP4 "gpt-oss" or
+    "deepseek"; load_state_dict finds it). `a_format`: "16bit" leaves x as it is, which needs compute capability 9.0 (or
+    a CPU); "nvfp4" quantises it, by the checkpoint's input scale, or where it has none by a scale for each row; "auto"
+    does so on 10.x alone. "fp8" is for MXFP4: on 9.0 it quantises x likewise, to FP8, elsewhere it is "auto".
+    MXFP4 becomes NVFP4 for any other A, which loses nothing. `activation`
     is one of silu, gelu, gelu_pytorch_tanh, relu, relu2 or None. `parallel`, `tp_rank`, `tp_size`, `group`: this rank
     has a part of the rows ("column") or of the columns ("row": forward takes its columns of x, and adds up the ranks'
     results; it can have no activation, which would see a part of the sum). `flags` are those of a launch, as
@@ -136,7 +140,7 @@ class Linear(Weights):
 
     def launch(self, x, w):
         a = _rows(x, self.k)
-        if self.quantises: operands, alpha = _quantise(a, w.encode_a), w.alpha
+        if self.quantises: operands, alpha = _quantise(a, w.encode_a, self.fp8), w.alpha
         else: operands, alpha = (a, None, None), w.decode
         y = self.product(operands, w, alpha, a.dtype)
         return y if x.dim() == 2 else y.reshape(*x.shape[:-1], y.shape[-1])
@@ -144,7 +148,7 @@ class Linear(Weights):
     def product(self, operands, w, alpha, dtype):
         a, sfa, a_row_scale = operands
         y = calls().linear(a, w.elements, sfa, w.atoms, 1.0, dtype, alpha, a_row_scale=a_row_scale, bias=w.bias,
-                           activation=self.activation, flags=self.flags)
+                           b_row_exponent=w.exponents, activation=self.activation, flags=self.flags)
         return self.reduced(y)
 
     @classmethod
@@ -253,20 +257,25 @@ class _Gated(torch.nn.Module):
         launch."""
         call = calls()
         gate, up, down, (encode, alpha_gate, alpha_up) = self._operands()
-        rows = dict(group_rows=groups, flags=self.flags)
-        launch = dict(bias1=gate.bias, bias2=up.bias, activation=self.activation, **rows, **self.numbers)
+        fp8, rows = self.gate_proj.fp8, dict(group_rows=groups, flags=self.flags)
+        launch = dict(bias1=gate.bias, bias2=up.bias, b1_row_exponent=gate.exponents, b2_row_exponent=up.exponents,
+                      activation=self.activation, **rows, **self.numbers)
         if self.gate_proj.quantises:
-            a, sfa, a_scale = _quantise(x, encode, row_index=row_token, group_rows=groups)
+            a, sfa, a_scale = _quantise(x, encode, fp8, row_index=row_token, group_rows=groups)
         else: a, sfa, a_scale = x if row_token is None else call.moe_gather(x, row_token), None, None
         operands = a, gate.elements, up.elements, sfa, gate.atoms, up.atoms, 1.0, 1.0
         if not self.gate_proj.quantises:
             return (call.swiglu(*operands, x.dtype, alpha_gate, alpha_up, **launch), None, None), down, down.decode
+        if fp8 and down.encode_a is not None:
+            h = call.swiglu(*operands, torch.float8_e4m3fn, alpha_gate, alpha_up, a_row_scale=a_scale,
+                            c_global_scale_dev=down.encode_a, **launch)
+            return (h, None, None), down, down.alpha
         if down.encode_a is not None:
             h = call.swiglu_nvfp4(*operands, alpha_gate, alpha_up, a_row_scale=a_scale,
                                   c_global_scale_dev=down.encode_a, **launch)
             return (*h, None), down, down.alpha
         h = call.swiglu(*operands, x.dtype, alpha_gate, alpha_up, a_row_scale=a_scale, **launch)
-        return _quantise(h, None, group_rows=groups), down, down.decode
+        return _quantise(h, None, fp8, group_rows=groups), down, down.decode
 
     # ---- state_dict ----
 
@@ -374,7 +383,7 @@ class MoE(_Gated):
                                                            self.experts)
         (a, sfa, a_scale), down, alpha = self._both(rows, groups, row_token)
         y = call.linear(a, down.elements, sfa, down.atoms, 1.0, rows.dtype, alpha, a_row_scale=a_scale, bias=down.bias,
-                        group_rows=groups, flags=self.flags)
+                        b_row_exponent=down.exponents, group_rows=groups, flags=self.flags)
         weights = topk_weights.reshape(-1, choices).float().contiguous()
         return self.down_proj.reduced(call.moe_combine(y, token_row, topk_weights=weights)).reshape(x.shape)
 

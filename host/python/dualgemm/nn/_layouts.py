@@ -5,31 +5,40 @@
     experts.3.gate_proj.NAME, ...                    each expert alone, in any of these words; `experts.` may be absent
     experts.w13_weight_scale, experts.w2_weight, ... all experts in one, [experts, rows, ...]; `experts.` may be absent
     experts.gate_up_proj, ..._weight_scale, ...      the same, where the elements have no NAME
+    experts.gate_up_proj_blocks, ..._scales, ...     the same, as gpt-oss names MXFP4
 
 The modules hold gate_proj.NAME, up_proj.NAME and down_proj.NAME. In a module of experts these tensors have one more
 dimension in front, for the expert. Gate's and up's parts of a fused tensor, and an expert's part of a stack, are views;
 no two of them share memory. A fused tensor has one scale for gate and up, or two: [2], or [experts, 2].
 test/example/checkpoint/names.cpp lists the checkpoints and loaders that this was read from."""
 import re
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 import torch
 
 
 class Names(NamedTuple):
     """What a format calls the tensors of a weight."""
-    elements: str      # uint8 [n, k/2]: E2M1, element 2i in the low nibble
-    factors: str       # float8_e4m3fn, or its bytes, [n, k/16]: in rows
-    weight_scale: str  # float32, one number
-    input_scale: str   # float32, one number; optional
+    elements: str                # uint8 [n, k/2]: E2M1, element 2i in the low nibble; MXFP4 also [n, k/32, 16]
+    factors: str                 # float8_e4m3fn [n, k/16] in rows, of MXFP4 float8_e8m0fnu [n, k/32]; or their bytes
+    weight_scale: Optional[str]  # float32, one number; MXFP4 has none
+    input_scale: str             # float32, one number; optional
     bias: str = "bias"
 
+    @property
+    def needed(self):
+        """Returns the names of the tensors that a weight cannot be without."""
+        return tuple(name for name in self[:3] if name is not None)
 
-FORMATS = {"modelopt": Names("weight", "weight_scale", "weight_scale_2", "input_scale"),
-           "compressed-tensors": Names("weight_packed", "weight_scale", "weight_global_scale", "input_global_scale")}
+
+NVFP4 = {"modelopt": Names("weight", "weight_scale", "weight_scale_2", "input_scale"),
+         "compressed-tensors": Names("weight_packed", "weight_scale", "weight_global_scale", "input_global_scale")}
+MXFP4 = {"gpt-oss": Names("blocks", "scales", None, "input_scale"),
+         "deepseek": Names("weight", "scale", None, "input_scale")}
+FORMATS = {**NVFP4, **MXFP4}
 ENCODES = {"compressed-tensors"}  # formats whose scales are the reciprocals of those that a product is multiplied by
-_SCALES = {name for names in FORMATS.values() for name in (names.weight_scale, names.input_scale)}
-_NAMES = sorted({name for names in FORMATS.values() for name in names}, key=len, reverse=True)
+_SCALES = {name for names in FORMATS.values() for name in (names.weight_scale, names.input_scale)} - {None}
+_NAMES = sorted({name for names in FORMATS.values() for name in names} - {None}, key=len, reverse=True)
 _PARTS = {"gate_proj": 0, "w1": 0, "up_proj": 1, "w3": 1, "down_proj": 2, "w2": 2, "gate_up_proj": 3, "w13": 3}
 MODULES = ("gate_proj", "up_proj", "down_proj")
 ROWS = ("stacked", "interleaved")  # gate's, then up's; or g0, u0, g1, u1, ..., as gpt-oss has them

@@ -2,7 +2,8 @@
 given."""
 from .. import _structures
 
-A_FORMATS = ("auto", "16bit", "nvfp4")
+OF_NVFP4 = ("auto", "16bit", "nvfp4")  # what A may be where weights are NVFP4
+A_FORMATS = (*OF_NVFP4, "fp8")
 _FLAGS = {name: bit for name, bit in vars(_structures).items() if name.startswith("FLAG_")}
 
 
@@ -10,8 +11,8 @@ def check_one_of(name, value, known):
     if value not in tuple(known): raise ValueError(f"{name}={value!r}: must be one of {', '.join(map(repr, known))}")
 
 
-def check_a_format(value):
-    check_one_of("a_format", value, A_FORMATS)
+def check_a_format(value, known=A_FORMATS):
+    check_one_of("a_format", value, known)
 
 
 def check_flags(value):

@@ -6,7 +6,8 @@ import torch
 from ._weights import lasting
 
 _log = logging.getLogger(__name__)
-_JOINED = ("atoms", "launch_bias")  # buffers that are joined; the elements, whose name depends on the format, are, too
+# Buffers that are joined; the elements, whose name depends on the format, are, too.
+_JOINED = ("atoms", "launch_bias", "exponents")
 ATOM = 128                          # rows of an atom of factors
 _PATIENCE = 2                       # sharing ends after so many launches in a row whose results were not all fetched
 
@@ -118,7 +119,7 @@ class SharedInput:
                                                                    tensor.stride())
         w = linear.operands()
         return w._replace(elements=all_rows(linear.names.elements, w.elements), atoms=all_rows("atoms", w.atoms),
-                          bias=all_rows("launch_bias", w.bias))
+                          bias=all_rows("launch_bias", w.bias), exponents=all_rows("exponents", w.exponents))
 
     # ---- forward ----
 

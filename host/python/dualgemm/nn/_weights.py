@@ -1,16 +1,18 @@
-"""Holds a weight in NVFP4, or one for each expert. Outside it has a checkpoint's tensors, inside what a launch
+"""Holds a weight in NVFP4 or MXFP4, or one for each expert. Outside it has a checkpoint's tensors, inside what a launch
 takes."""
 from typing import NamedTuple, Optional
 
 import torch
 
 from .. import torch_op
-from ._layouts import ENCODES, FORMATS
+from . import _mxfp4
+from ._layouts import ENCODES, FORMATS, MXFP4
 from ._options import check_a_format, check_one_of
 
 ops = torch.ops.dualgemm
-_AS_INTEGERS = {torch.float32: torch.int32, torch.float8_e4m3fn: torch.uint8}
-_DERIVED = ("atoms", "decode", "alpha", "encode_a", "decode_a", "launch_bias")
+_AS_INTEGERS = {torch.float32: torch.int32, torch.float8_e4m3fn: torch.uint8, torch.float8_e8m0fnu: torch.uint8}
+_DERIVED = ("atoms", "decode", "alpha", "encode_a", "decode_a", "launch_bias", "exponents")
+_LOST = ("lost_places", "lost_bytes")  # of MXFP4: factors that `atoms` do not give back
 
 
 class Operands(NamedTuple):
@@ -22,6 +24,7 @@ class Operands(NamedTuple):
     encode_a: Optional[torch.Tensor]   # the checkpoint's encode scale for A; None: it has none
     decode_a: Optional[torch.Tensor]   # the reciprocal of encode_a
     bias: Optional[torch.Tensor]
+    exponents: Optional[torch.Tensor]  # of the rows, of MXFP4 that is multiplied by an A in FP8
 
 
 def calls():
@@ -98,9 +101,10 @@ class Weights(torch.nn.Module):
         check_multiple("in_features", self.k, 32)
         self.experts, self.a_format, self.format = experts, a_format, format
         self.parallel, self.tp_rank, self.tp_size, self.group = parallel, tp_rank, tp_size, group
-        self.prepared, self.quantises, self.factor_dtype = False, False, torch.float8_e4m3fn
+        self.prepared, self.quantises, self.fp8, self.in_blocks = False, False, False, False
+        self.factor_dtype = torch.float8_e4m3fn
         self.pair = {}  # a _Gated shares it: whether what it has made of these scales is "current"
-        for name in _DERIVED: self.register_buffer(name, None, persistent=False)
+        for name in (*_DERIVED, *_LOST): self.register_buffer(name, None, persistent=False)
         lead = () if experts is None else (experts,)
         self.register_buffer("bias", torch.zeros(*lead, self.n, device=device, dtype=dtype) if bias else None)
         self._declare(format, device)
@@ -108,19 +112,26 @@ class Weights(torch.nn.Module):
     def _declare(self, format, device):
         for name in FORMATS[self.format][:4]: self._buffers.pop(name, None)
         self.format, names = format, FORMATS[format]
+        self.factor_dtype = torch.float8_e8m0fnu if format in MXFP4 else torch.float8_e4m3fn
         lead = () if self.experts is None else (self.experts,)
         self.register_buffer(names.elements, torch.zeros(*lead, self.n, self.k // 2, dtype=torch.uint8, device=device))
-        self.register_buffer(names.factors, torch.zeros(*lead, self.n, self.k // 16, dtype=torch.uint8, device=device)
-                             .view(self.factor_dtype))
-        self.register_buffer(names.weight_scale, torch.ones(lead, dtype=torch.float32, device=device))
+        self.register_buffer(names.factors, torch.zeros(*lead, self.n, self.k // self.block, dtype=torch.uint8,
+                                                        device=device).view(self.factor_dtype))
+        if names.weight_scale is not None:
+            self.register_buffer(names.weight_scale, torch.ones(lead, dtype=torch.float32, device=device))
         self.register_buffer(names.input_scale, None)
-        for name in _DERIVED: self._buffers[name] = None
+        for name in (*_DERIVED, *_LOST): self._buffers[name] = None
         self.prepared = False
         self._choose()
 
     @property
     def names(self):
         return FORMATS[self.format]
+
+    @property
+    def block(self):
+        """Returns how many elements have one factor."""
+        return _mxfp4.BLOCK if self.format in MXFP4 else 16
 
     @property
     def device(self):
@@ -137,10 +148,8 @@ class Weights(torch.nn.Module):
         """Returns the tensors of _DERIVED. Each has memory of its own, so that keep() may write to it: the tensors that
         the module holds may be the caller's."""
         names, held = self.names, self._buffers
-        factors, bias = held[names.factors], held["bias"]
-        atoms = held["atoms"] if factors is None else ops.sf_swizzle(factors)
-        decode = _own(held[names.weight_scale].float().flatten())
-        if self.format in ENCODES: decode = 1 / decode
+        bias = held["bias"]
+        atoms, decode, exponents = self._derive_weight(held[names.elements], held[names.factors])
         alpha, encode_a, decode_a = decode.clone(), None, held[names.input_scale]
         if decode_a is not None:
             decode_a = _own(decode_a.float().flatten())
@@ -150,26 +159,65 @@ class Weights(torch.nn.Module):
         if bias is not None:  # a launch takes bfloat16 and float32
             bias = _own(bias if bias.dtype in (torch.bfloat16, torch.float32) else bias.float())
             if self.parallel == "row" and self.tp_rank > 0: bias = None  # the sum of the ranks has it once
-        return atoms, decode, alpha, encode_a, decode_a, bias
+        return atoms, decode, alpha, encode_a, decode_a, bias, exponents
+
+    def _derive_weight(self, elements, factors):
+        """Returns the atoms of factors, what a product is multiplied by, and the exponents of rows. Without factors the
+        atoms that are there stay, and all that is made of factors."""
+        held = self._buffers
+        if self.format not in MXFP4:
+            decode = _own(held[self.names.weight_scale].float().flatten())
+            return (held["atoms"] if factors is None else ops.sf_swizzle(factors),
+                    1 / decode if self.format in ENCODES else decode, None)
+        if factors is None: return held["atoms"], held["decode"], held["exponents"]
+        if self.fp8:
+            atoms, exponents, _ = ops.prepare_mxfp4(elements, factors)
+            return atoms, torch.ones(self.experts or 1, dtype=torch.float32, device=elements.device), exponents
+        waits = not (elements.device.type == "meta" or torch.compiler.is_compiling())
+        made, decode = _mxfp4.to_nvfp4(elements, factors, check=waits)
+        return ops.sf_swizzle(made), decode, None
+
+    def _factors_back(self):
+        """Returns the checkpoint's factors, in rows, of a weight that is prepared."""
+        held = self._buffers
+        if self.format not in MXFP4: return ops.sf_unswizzle(self.atoms, self.n, self.k).view(self.factor_dtype)
+        factors = self._given_by_atoms()
+        factors.view(-1)[held["lost_places"]] = held["lost_bytes"]
+        return factors.view(self.factor_dtype)
+
+    def _given_by_atoms(self):
+        if self.exponents is not None: return _mxfp4.from_prepared(self.atoms, self.exponents, self.n, self.k)
+        return _mxfp4.from_nvfp4(self.atoms, self.decode, self.n, self.k)
 
     @lasting
     def prepare(self):
         """Brings everything into the layout of launches, unless that is done. Memory that a launch has read before
         keeps its address. On the device meta it does nothing."""
         if (self.prepared and not self.stale) or self.device.type == "meta": return self
+        if (problem := self._problem()) is not None: raise ValueError(problem)
+        self._choose()  # tensors may have come with another device
         for name in (self.names.elements, "bias"): self._buffers[name] = aligned(self._buffers[name])
         for name, tensor in zip(_DERIVED, self._derive()): keep(self, name, tensor)
+        factors = self._buffers[self.names.factors]
+        if self.format in MXFP4 and factors is not None:
+            for name, tensor in zip(_LOST, _mxfp4.lost(factors, self._given_by_atoms())): keep(self, name, tensor)
         self._buffers[self.names.factors] = None
         self.prepared = True
         self.pair["current"] = False
-        self._choose()
         return self
 
     def _choose(self):
-        """Decides whether an A of 16 bits is quantised: with "auto" only if the tensor cores cannot multiply 16 bits by
-        NVFP4 weights."""
-        blackwell = self.device.type == "cuda" and torch.cuda.get_device_capability(self.device)[0] >= 10
-        self.quantises = self.a_format == "nvfp4" or (self.a_format == "auto" and blackwell)
+        """Decides whether an A of 16 bits is quantised, and whether to FP8. With "auto" it is quantised only if the
+        tensor cores cannot multiply 16 bits by NVFP4 weights. "fp8" is "auto" on GPUs that have no launch of FP8."""
+        capability = torch.cuda.get_device_capability(self.device) if self.device.type == "cuda" else (9, 0)
+        self.fp8 = self.a_format == "fp8" and self.format in MXFP4 and capability == (9, 0)
+        self.quantises = self.a_format == "nvfp4" or self.fp8 or (self.a_format != "16bit" and capability[0] >= 10)
+
+    def _problem(self):
+        """Returns why these weights cannot be multiplied by an A of this a_format, or None."""
+        if self.a_format != "fp8" or self.format in MXFP4: return None
+        return (f"a_format='fp8': needs weights in MXFP4 ({' or '.join(map(repr, MXFP4))}), and these are "
+                f"{self.format!r}")
 
     def operands(self):
         """Returns what launches take. It is made anew where nothing may be kept: inside of torch.compile, on the device
@@ -185,20 +233,20 @@ class Weights(torch.nn.Module):
     # ---- state_dict ----
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
-        for name in self.names:
+        for name in filter(None, self.names):
             tensor = self._buffers[name]
-            if name == self.names.factors and tensor is None:
-                tensor = ops.sf_unswizzle(self.atoms, self.n, self.k).view(self.factor_dtype)
+            if name == self.names.factors and tensor is None: tensor = self._factors_back()
+            if name == self.names.elements and self.in_blocks: tensor = tensor.unflatten(-1, (-1, _mxfp4.BLOCK // 2))
             if tensor is not None: destination[prefix + name] = tensor if keep_vars else tensor.detach()
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
                               error_msgs):
         found = {key[len(prefix):]: tensor for key, tensor in state_dict.items() if key.startswith(prefix)}
         for format, names in FORMATS.items():
-            if format != self.format and {names.elements, names.weight_scale} <= found.keys():
+            if format != self.format and {names.elements, names.weight_scale or names.factors} <= found.keys():
                 self._declare(format, self.device)
         names = self.names
-        needed = [name for name in names if name in found or name in names[:3] or
+        needed = [name for name in filter(None, names) if name in found or name in names.needed or
                   (name == "bias" and self.bias is not None)]
         missing_keys += [prefix + name for name in needed if name not in found]
         if strict: unexpected_keys += [prefix + name for name in found if name not in names]
@@ -211,11 +259,19 @@ class Weights(torch.nn.Module):
             except ValueError as error:
                 error_msgs.append(f"{prefix}{name}: {error}")
         self.prepared = False
-        if not error_msgs: self.prepare()
+        if self._problem() is not None: error_msgs.append(f"{prefix}{names.elements}: {self._problem()}")
+        if error_msgs: return
+        try:
+            self.prepare()
+        except ValueError as error:
+            error_msgs.append(f"{prefix}{names.factors}: {error}")
 
     @lasting
     def _take(self, name, tensor, assign):
         """Takes over a checkpoint's tensor of this name, or this rank's part of it."""
+        if name == self.names.elements:
+            self.in_blocks = self._has_blocks(tensor)
+            if self.in_blocks: tensor = tensor.flatten(-2)
         part = self._part(name, tensor)
         if not assign and self.device.type == "meta": raise ValueError("the module lies on meta: pass assign=True")
         if name == self.names.factors: self.factor_dtype = tensor.dtype
@@ -226,6 +282,11 @@ class Weights(torch.nn.Module):
             old.copy_(part)
         else: self._buffers[name] = part.to(self.device, copy=True, memory_format=torch.contiguous_format).detach()
 
+    def _has_blocks(self, tensor):
+        """Returns whether elements come as [..., n, k/32, 16], one dimension more than they are held in."""
+        dims = 3 if self.experts is None else 4
+        return self.format in MXFP4 and tensor.dim() == dims and tensor.shape[-1] == _mxfp4.BLOCK // 2
+
     def _part(self, name, tensor):
         names, lead = self.names, () if self.experts is None else (self.experts,)
         if name in (names.weight_scale, names.input_scale):
@@ -234,9 +295,10 @@ class Weights(torch.nn.Module):
                                  "torch.float32")
             if tensor.device.type == "cpu": self._check_scale(name, tensor)  # elsewhere it would wait for the device
             return tensor
-        divisor = {names.elements: 2, names.factors: 16}.get(name)
+        divisor = {names.elements: 2, names.factors: self.block}.get(name)
+        factor_types = torch.float8_e8m0fnu if self.format in MXFP4 else torch.float8_e4m3fn, torch.uint8
         types = {names.elements: (torch.uint8, torch.int8, torch.float4_e2m1fn_x2),
-                 names.factors: (torch.float8_e4m3fn, torch.uint8)}.get(name, (torch.bfloat16, torch.float16,
+                 names.factors: factor_types}.get(name, (torch.bfloat16, torch.float16,
                                                                                torch.float32))
         if tensor.dtype not in types:
             raise ValueError(f"is {tensor.dtype}, and must be {' or '.join(map(str, types))}")
@@ -270,6 +332,8 @@ class Weights(torch.nn.Module):
             for name, dtype in views.items(): self._buffers[name] = self._buffers[name].view(dtype)
         self._choose()
         if self.prepared and self.device.type != "meta":
+            if self.format in MXFP4 and self.fp8 != (self.exponents is not None):  # the device takes the other form
+                self._buffers[self.names.factors] = self._factors_back()
             self.prepared = False
             self.prepare()
         return self

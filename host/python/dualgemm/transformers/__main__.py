@@ -2,14 +2,14 @@
 import argparse
 import sys
 
-from ..nn._options import A_FORMATS
+from ..nn._options import OF_NVFP4
 from ._rewrite import rewrite
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python3 -m dualgemm.transformers", description=__doc__)
     parser.add_argument("checkpoint", help="a folder with a config.json")
-    parser.add_argument("--a-format", default="auto", choices=A_FORMATS,
+    parser.add_argument("--a-format", default="auto", choices=OF_NVFP4,
                         help="how activations are multiplied (default: %(default)s)")
     parser.add_argument("--restore", action="store_true", help="put everything back that was there before")
     given = parser.parse_args()

@@ -8,7 +8,7 @@ import re
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ..nn._options import check_a_format, check_flags, check_one_of
+from ..nn._options import OF_NVFP4, check_a_format, check_flags, check_one_of
 
 METHOD = "dualgemm_nvfp4"  # the quant_method of this package
 WEIGHT_ONLY = "W4A16_NVFP4"
@@ -139,7 +139,7 @@ def unified(stored):
 def with_options(stored, a_format, flags, share_input):
     """Returns a configuration of this package: a unified one with this package's quant_method and options. Checks the
     options."""
-    check_a_format(a_format)
+    check_a_format(a_format, OF_NVFP4)
     check_flags(flags)
     check_one_of("share_input", share_input, (True, False))
     return {**stored, "quant_method": METHOD, "a_format": a_format, "flags": flags, "share_input": share_input}
