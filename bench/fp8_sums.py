@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""How far the sums of an A in FP8 are from exact ones, on Hopper, and what rounding A to FP8 costs beside that.
+"""What rounding A costs in each of its types, and how far the sums of an A in FP8 are from exact ones on Hopper.
 
     fp8_sums.py [--outputs N] [--k K ...]
 
-Each row of the table is a distribution of A, with gaussian weights in MXFP4. The first number is the error that
-rounding A to FP8 by rows makes, the second that of the tensor core's accumulator: it keeps 13 places of a sum of 32
-products and itself, aligned to the largest, and cuts the rest (test/sim/engine/mma_dense.cpp has the law, which agrees
-with the records of an H200 bit for bit). The others are those of sums that start anew every 2048, 1024 and 512 of K
-and are added up in fp32, which the kernels do not do. Errors are root mean squares, relative to that of the exact
-results. It needs numpy, and no GPU.
+Each row of the table is a distribution of A, with gaussian weights in MXFP4. The first numbers are the errors that
+rounding A makes: to NVFP4 and to FP8, with a scale for each row, and to bf16. The next is that of the tensor core's
+accumulator for FP8: it keeps 13 places of a sum of 32 products and itself, aligned to the largest, and cuts the rest
+(test/sim/engine/mma_dense.cpp has the law, which agrees with the records of an H200 bit for bit). The last are those
+of sums that start anew every 1024 and 512 of K and are added up in fp32, which the kernels do not do. Errors are root
+mean squares, relative to that of the exact results. It needs numpy, and no GPU.
 """
 import argparse
 
@@ -32,6 +32,20 @@ def cut(x, exponents):
 def to_e4m3(x):
     unit = 2.0 ** (numpy.maximum(exponent(x, -6), -6) - 3)
     return numpy.clip(numpy.rint(x / unit) * unit, -LARGEST, LARGEST)
+
+
+def to_nvfp4(a):
+    """Rows whose largest element is LARGEST, so that the largest factor is that of 6."""
+    blocks = a.reshape(len(a), -1, 16) * 6
+    factors = to_e4m3(numpy.abs(blocks).max(2) / 6)[..., None]
+    values = numpy.divide(blocks, factors, out=numpy.zeros_like(blocks), where=factors > 0)
+    nearest = numpy.abs(numpy.abs(values)[..., None] - MAGNITUDES).argmin(-1)
+    return (numpy.sign(values) * MAGNITUDES[nearest] * factors / 6).reshape(a.shape)
+
+
+def to_bf16(x):
+    unit = 2.0 ** (exponent(x, -126) - 7)
+    return numpy.rint(x / unit) * unit
 
 
 def to_mxfp4(weights):
@@ -70,7 +84,7 @@ def rows(name, shape, random):
 
 
 NAMES = "gaussian", "Student's t, 4", "one sign", "2 channels x 100", "2 channels x 1000", "2 channels that cancel"
-SPANS = None, 2048, 1024, 512
+SPANS = None, 1024, 512
 
 
 def main():
@@ -78,8 +92,8 @@ def main():
     parser.add_argument("--outputs", type=int, default=256, help="results of each row of the table")
     parser.add_argument("--k", type=int, nargs="+", default=[2880, 7168, 28672])
     options = parser.parse_args()
-    print("| K | A | rounding A | the sums | anew every 2048 | 1024 | 512 |")
-    print("|" + " --- |" * 7)
+    print("| K | A | to NVFP4 | to FP8 | to bf16 | the sums of FP8 | anew every 1024 | 512 |")
+    print("|" + " --- |" * 8)
     random = numpy.random.default_rng(1)
     for k in options.k:
         for name in NAMES:
@@ -88,7 +102,8 @@ def main():
             rounded = to_e4m3(a)
             wanted, exact = (a * weights).sum(1), (rounded * weights).sum(1)
             of_all = numpy.sqrt((wanted**2).mean())
-            errors = [exact - wanted] + [accumulate(rounded, weights, anew) - exact for anew in SPANS]
+            errors = [(to(a) * weights).sum(1) - wanted for to in (to_nvfp4, to_e4m3, to_bf16)]
+            errors += [accumulate(rounded, weights, anew) - exact for anew in SPANS]
             cells = [f"{numpy.sqrt((e**2).mean()) / of_all:.1e}" for e in errors]
             print("| " + " | ".join([str(k), name, *cells]) + " |", flush=True)
 

@@ -6,6 +6,8 @@ Hopper GPUs, and the means that speed_up.py draws.
     hopper.py h200 | h100 | h200_fp16 | h100_fp16
                                      every problem: our time, and how many times as long the others take
     hopper.py means | means_fp16     geometric means of that over the weights, by M
+    hopper.py fp8                    weights in MXFP4 and an A in FP8: how many times as long our A of 16 bits and
+                                     cuBLASLt in FP8 take, geometric means over the weights, by M, and the lowest
     hopper.py h200_grouped | h100_grouped
                                      groups of rows, and how many times as long cuBLAS takes
     hopper.py h200_fusion | h100_fusion
@@ -130,6 +132,18 @@ def means(gpus):
     line(["---"] * (1 + len(gpus) * len(columns)))
     for m in sorted({row["m"] for row in reports[0]}):
         line([str(m), *(text(mean(rows, m, column)) for rows in reports for column in columns)])
+
+
+def fp8():
+    sixteen = {(row["m"], row["n"], row["k"]): graph(row) for row in report("h200_fp16")["results"]}
+    by_m = {}
+    for row in report("h200_fp8")["results"]:
+        of = sixteen[row["m"], row["n"], row["k"]] / graph(row), ratios(row)["cuBLASLt"]
+        by_m.setdefault(row["m"], []).append(of)
+    line(["M", "A in fp16", "lowest", "cuBLASLt", "lowest"])
+    line(["---"] * 5)
+    for m, rows in by_m.items():
+        line([str(m), *(text(f(of)) for of in zip(*rows) for f in (geometric_mean, min))])
 
 
 def groups(name):
@@ -298,6 +312,7 @@ def main():
     what = sys.argv[1] if len(sys.argv) == 2 else None
     if what in REPORTS: means(REPORTS[what])
     elif what == "front": front()
+    elif what == "fp8": fp8()
     elif what == "fusion": fusion_means()
     elif what in ("h200_fusion", "h100_fusion"): fusion(what)
     elif what in ("h200_grouped", "h100_grouped"): groups(what)
