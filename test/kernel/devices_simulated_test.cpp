@@ -109,14 +109,14 @@ TEST_CASE("a launch loads what it needs on its device, dualgemm_init everything"
 
   check_cuda(cudaSetDevice(3), "cudaSetDevice");
   REQUIRE(dualgemm_init() == DUALGEMM_STATUS_SUCCESS);
-  // Scale factors are moved in two directions, activations quantised by three kernels for three types; each
-  // has a kernel for groups and one for all else. Choices of experts are permuted by one kernel, rows are
-  // gathered by one, and summed by one for each two of three types.
+  // Scale factors are moved in two directions, activations quantised by five kernels for three types; each
+  // has a kernel for groups and one for all else. Factors of MXFP4 are prepared by one kernel, choices of
+  // experts permuted by one, rows gathered by one, and summed by one for each two of three types.
   // Instances may share a kernel.
   std::set<void (*)(dualgemm::Params)> kernels;
   for (const dualgemm::Instance& instance : dualgemm::instances(dualgemm::Arch::kSm100))
     kernels.insert(instance.kernel);
-  CHECK(loaded(3) == kernels.size() + 2 * 2 + 3 * 3 * 2 + (1 + 1 + 3 * 3));
+  CHECK(loaded(3) == kernels.size() + 2 * 2 + 5 * 3 * 2 + 1 + (1 + 1 + 3 * 3));
   CHECK(loaded(2) == first);
 }
 

@@ -54,7 +54,7 @@ ELSEWHERE = {
 }
 ARGUMENTS_OF_TRANSFORMERS = "config device_map cache_implementation quantization_config"
 QUOTED = {"test/sim/defects/README.md": ["test/sim/defects/defects.def", "test/sim/defects/*.cu"]}
-DRAWINGS = {"README.md": 1, "bench/README.md": 1, "host/DEBUGGING.md": 2, "host/FORMATS.md": 5, "host/GROUPS.md": 3,
+DRAWINGS = {"README.md": 1, "bench/README.md": 1, "host/DEBUGGING.md": 2, "host/FORMATS.md": 6, "host/GROUPS.md": 3,
             "host/README.md": 1, "host/SOURCES.md": 1, "host/TUNING.md": 1, "kernel/README.md": 4, "test/README.md": 1,
             "test/example/checkpoint/README.md": 1, "test/sim/JUDGE.md": 3, "test/sim/README.md": 2}
 # Placeholders of the pages, and smaller numbers for those that take long: a page says what is worth running, while the
