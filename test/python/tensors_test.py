@@ -427,11 +427,11 @@ class Conversions(unittest.TestCase):
         q = codes(experts * n * k // 2)
         scales = bytes(random.randrange(256) for _ in range(experts * n * k // 32))
         shapes = (experts, n, k // 2), (experts, n, k // 32), (experts, 1024), (experts, n)
-        INT16 = 0, 16, 1
+        INT16, UINT32 = (0, 16, 1), (1, 32, 1)
         kinds = UINT8, UINT8, UINT8, INT16
         on_host = [Tensor(bytearray(data), kind, shape) for data, kind, shape in
                    zip((q, scales, bytes(experts * 1024), bytes(experts * n * 2)), kinds, shapes)]
-        counts = Tensor(bytearray(16), INT32, (4,))
+        counts = Tensor(bytearray(16), UINT32, (4,))
         d.prepare_mxfp4_host(*on_host, counts=counts)
         device = [on_gpu(q, UINT8, shapes[0]), on_gpu(scales, UINT8, shapes[1]), empty(UINT8, shapes[2]),
                   empty(INT16, shapes[3])]

@@ -75,7 +75,7 @@ HOST_TORCH = [
     ['tensor.*', 'dlpack.h', 'python.h'],
     ['call.*', 'twin.h'],
     ['launch.*', 'convert.*', 'stack.*'],
-    ['experts.cpp'],
+    ['experts.cpp', 'mxfp4.cpp'],
     ['operators.*'],
     ['direct.cpp'],
 ]
