@@ -11,12 +11,14 @@
 
 namespace dualgemm_test {
 
-// Checks an output against its problem. Of an NVFP4 block few codes are not those of the exact values.
+// Checks an output against its problem. Of an NVFP4 block few codes are not those of the exact values. Sums
+// of an A in FP8 are further from exact ones: on an H200 up to one code in 300 was another.
 inline void check(const Output& out, const Expected& expected, const LaunchOptions& options) {
   const Comparison result = compare(out, expected.c);
   INFO("activation " << options.activation << ", type " << options.dtype << ": " << result.first);
   CHECK(result.mismatches == 0);
-  CHECK(result.exceptions <= 2 + out.m * out.n / 1000);
+  const int64_t one_in = options.a_dtype == DUALGEMM_DTYPE_FP8_E4M3 ? 100 : 1000;
+  CHECK(result.exceptions <= 2 + out.m * out.n / one_in);
 }
 inline void check(const Output& out, const Problem& p, const LaunchOptions& options) {
   check(out, *expected(p, options, out.split_k), options);
