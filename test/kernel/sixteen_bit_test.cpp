@@ -88,8 +88,9 @@ TEST_CASE("an A of 16 bits gives the reference's result for every k", "[.h100][a
 }
 
 // Both types have the numbers of NVFP4, and their products with weights are the same up to a power of two: so
-// where K is added up in the same order, no bit differs.
+// where K is added up in the same order, no bit differs. A few tiles are for an A of 16 bits alone.
 TEST_CASE("the numbers of an A in NVFP4 give its bits in 16, too", "[.h100][a16]") {
+  size_t compared = 0;
   for (const NamedInstance& instance : in_turn(sixteen_bit_instances())) {
     const std::string name = instance.name;
     INFO(name);
@@ -99,7 +100,8 @@ TEST_CASE("the numbers of an A in NVFP4 give its bits in 16, too", "[.h100][a16]
     const std::vector<NamedInstance> all = all_instances();
     const auto other =
         std::find_if(all.begin(), all.end(), [&](const NamedInstance& x) { return x.name == packed; });
-    REQUIRE(other != all.end());
+    if (other == all.end()) continue;
+    ++compared;
     const int32_t m = instance.info.tile_m / 2 + 5, n = instance.info.tile_n + 16;
     ProblemSet set = instance.info.grouped != 0 ? make_masked(Data::kFullRange, {m, 0, 7}, n, 784, 3)
                                                 : make_batch(Data::kFullRange, 2, m, n, 784, 3, Alphas::kOwn);
@@ -107,6 +109,7 @@ TEST_CASE("the numbers of an A in NVFP4 give its bits in 16, too", "[.h100][a16]
     give_encode(set, use(instance).dtype);
     CHECK((run(set, use(instance)) == run(set, use(*other))));
   }
+  CHECK(compared > 0);
 }
 
 TEST_CASE("a NaN in an A of 16 bits poisons its row and nothing else", "[.h100][a16]") {
