@@ -14,6 +14,7 @@ DENSE = "nothing is found in a dense launch of any instance around the edges"
 GROUPED = "nothing is found in a grouped launch of any instance around the edges"
 ONE = "one product: nothing is found with any instance"
 SIXTEEN = "nothing is found around the edges of tiles and rings where A has 16 bits"
+FP8 = "nothing is found around the edges of tiles and rings where A is FP8"
 PADDING = "scale factors of rows that do not exist, and bytes beyond k, have no effect"
 BITS = "every instance writes the bits on record"
 
@@ -23,6 +24,7 @@ LIMIT = 150  # seconds for one instance
 def cases_of(instance):
     """The test cases that have to run an instance."""
     plan = instance["plan"]
+    if plan["a_type"] == "FP8_E4M3": return [FP8]
     if plan["mma"]["accumulators"] == 1: return [ONE]
     if plan["a_type"] != "NVFP4": return [SIXTEEN]
     return [GROUPED if plan["tile"]["grouped"] else DENSE]
