@@ -56,14 +56,15 @@ struct ScaleStage {
 };
 
 // A stage holds one k-tile of operands, in rows of 128 bytes in the 128-byte swizzle, whose pattern repeats
-// every 1024 bytes. It has the box of A, unless A comes in 16 bits, and the boxes of B1 and B2, or the one of
-// the two that this CTA brings. B2 follows B1 directly, so that one mma can read both as one operand.
+// every 1024 bytes. It has the box of A, unless A comes in 16 bits or in FP8, and the boxes of B1 and B2, or
+// the one of the two that this CTA brings. B2 follows B1 directly, so that one mma can read both as one
+// operand.
 template <class Traits>
 struct Operands {
   [[no_unique_address]] Bytes<Traits::kPlan.operands.a_bytes, struct A> a;
   uint8_t b[Traits::kPlan.operands.b_boxes][Traits::kPlan.operands.b_box_bytes];
 };
-// A stage may also have A in 16 bits, if A has no ring of its own, and the scale factors.
+// A stage may also have A in 16 bits or FP8, if A has no ring of its own, and the scale factors.
 template <class Traits>
 struct OperandsAndScales : Operands<Traits> {
   [[no_unique_address]] Bytes<Traits::kPlan.a16.bytes, struct A16> a16;

@@ -1,8 +1,8 @@
 // dual_gemm.cuh -- the kernel for compute capability 9.0: C = f(alpha1 * A * B1^T) * h(alpha2 * A * B2^T)
-// with B1, B2 in NVFP4, which the kernel expands: to bf16 where A is bf16, else to fp16. It sets the CTA up,
-// gives each warp its role, and takes the CTA down. The kernel is warp-specialized and persistent: a CTA
-// computes one tile of C after another, and while some warps finish a tile, the others are already at the
-// next.
+// with B1, B2 in NVFP4, which the kernel expands: to bf16 where A is bf16, else to fp16; or with B1, B2 in
+// MXFP4, which it expands to FP8 for an A in FP8. It sets the CTA up, gives each warp its role, and takes the
+// CTA down. The kernel is warp-specialized and persistent: a CTA computes one tile of C after another, and
+// while some warps finish a tile, the others are already at the next.
 //
 //   load weights: B1, B2  ----full[s]--->   multiply, finish --> C
 //                                                 ^

@@ -23,10 +23,9 @@ constexpr Options halves_of_k(Options o) {
   return o;
 }
 
-// "For up to 16 rows" says for which M, or rows of a group, a tile is meant. Four warpgroups read a tile of A
-// for twice as many columns as two do. That makes tiles faster that SMs wait for, except in general
-// instances, for which a thread of four warpgroups has too few registers. A tile of one product has no more
-// columns than a block of factors has rows, which two warpgroups have.
+// With four warpgroups a tile of A serves twice as many columns as with two, so that fewer bytes of A come
+// from L2. A general instance has two, since a thread of four has too few registers. So has a tile of one
+// product: two warpgroups have 128 columns of it, as many as a block of factors has rows.
 template <int32_t kProducts>
 consteval InstanceList fp8_instances() {
   constexpr auto tile = [](int rows, int warpgroups, int split_k, int stages) {

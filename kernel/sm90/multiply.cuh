@@ -5,8 +5,8 @@
 //                   rows 8-15  the same rows of B2                 D: up of the same
 //
 // So a lane has gate and up of the same elements of C, and one wgmma computes both products. Its operand of
-// B1 and B2 comes from registers: a lane loads 16 bytes of a row of B1 and of B2, which are 32 elements of K,
-// and expands them (expand.cuh). While one group of four wgmma is under way, the fragments of the next are
+// B1 and B2 comes from registers: a lane loads its part of a row of B1 and of B2, and expands it
+// (weights.cuh). While one group of four wgmma is under way, the fragments of the next are
 // expanded in other registers. Where a k-tile has only one of B1 and B2 (with one product, and in
 // bench/ablation), rows 8-15 are the next eight rows of the same matrix. Then a lane has two columns of one
 // product, and a tile that needs both products runs through K twice.
@@ -113,8 +113,10 @@ class Multiplier {
   using Weights = std::conditional_t<kPlan.mxfp4_b(), Mxfp4Weights<Traits>, Nvfp4Weights<Traits>>;
   static constexpr int kPanels = Weights::kPanels;  // of a half
   static constexpr int kGroups = Weights::kGroups, kGroupSteps = kPanelSteps / kGroups;
-  static_assert(kGroups == 1 || kPlan.a16.stages == 0,
-                "a stage is freed after the first group of its last panel if A comes by panels");
+  static_assert(
+      kGroups == 1 || kPlan.a16.stages == 0,
+      "where A comes by panels, lanes converge before the first group of a panel alone, and have to "
+      "have loaded all weights of the stage by then");
 
  public:
   DUALGEMM_DEVICE Multiplier(SharedStorage<Traits>& smem, Consumer<Traits> consumer)

@@ -18,13 +18,10 @@
 
 #include <cstdint>
 
-#include "kernel/plan.h"
+#include "kernel/convert/params.h"
 #include "ptx/math.cuh"
 
 namespace dualgemm::sm90 {
-
-inline constexpr uint32_t kFactorBias = 127;  // of a factor: a byte of UE8M0
-inline constexpr uint32_t kLargestFactor = kFactorBias + 6;
 
 // Holds the magnitudes of the elements 0 to 7, one to a byte.
 struct alignas(8) Magnitudes {
@@ -38,7 +35,7 @@ struct MagnitudeTable {
   DUALGEMM_DEVICE void write(int thread, int threads) {
     for (int byte = thread; byte < 256; byte += threads) {
       const auto pair = [=](float first, float second) -> uint32_t {
-        if (byte > static_cast<int>(kLargestFactor)) return 0x7F7F;
+        if (byte > kMostMxfp4Byte) return 0x7F7F;
         // The smallest factor, 2^-127, is the only one that is subnormal in fp32.
         const float factor = byte == 0 ? 0x1p-127f : __uint_as_float(static_cast<uint32_t>(byte) << 23);
         return ptx::cvt_rn_satfinite_e4m3x2_f32(second * factor, first * factor);

@@ -1,6 +1,6 @@
-// ring_of_a.cuh -- where the multiplication finds A in 16 bits: in the stages of the operands, or in a ring
-// of its own, by panels. The multiplication goes through the four panels of a k-tile, or the two of its half,
-// with one group of wgmma for each panel. Each class below is a policy of Multiplier (multiply.cuh):
+// ring_of_a.cuh -- where the multiplication finds A in 16 bits or in FP8: in the stages of the operands, or
+// in a ring of its own, by panels. The multiplication goes through the panels of a k-tile, or of its half,
+// with four wgmma for each panel. Each class below is a policy of Multiplier (multiply.cuh):
 //
 //   enter             the next stage of the operands is there
 //   descriptor        waits for a panel of A, and returns its descriptor

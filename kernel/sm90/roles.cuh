@@ -12,7 +12,7 @@ enum class Role {
   kMultiply,         // expands B1 and B2 in registers, multiplies, and finishes its part of C
   kPrepare,          // expands A in shared memory, or puts it in order there
   kLoadWeights,      // TMA of B1, B2 and their scale factors; initialises the barriers
-  kLoadActivations,  // TMA of A and its scale factors, or of A in 16 bits; reads the sizes of groups
+  kLoadActivations,  // TMA of A, and of its scale factors if it has any; reads the sizes of groups
   kNone              // nothing
 };
 
